@@ -1,0 +1,34 @@
+// The one quantised form of a matmul input, shared by every integer weight
+// format (recipe B32): int8 within +-127 in blocks of 32, a float scale and the
+// block sums. Written once per input by QuantiseRow, read by every kernel.
+#ifndef SLUICE_SIMD_ACTIVATIONS_H_
+#define SLUICE_SIMD_ACTIVATIONS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace sluice {
+
+constexpr size_t kActBlock = 32;
+
+// A view of `rows` rows of `k` values over caller-owned storage; k is a
+// multiple of 32. Per block b of row t, with a = rint(x * 127 / amax):
+struct ActView {
+  size_t rows = 0, k = 0;
+  int8_t* q = nullptr;            // [rows][k]      a, never -128
+  float* scale = nullptr;         // [rows][k/32]   da = amax / 127
+  float* scaled_sum = nullptr;    // [rows][k/32]   da * float(sum of a)
+  int32_t* neg_sum = nullptr;     // [rows][k/32]   -(sum of a): times the zero point, where dot products start
+  int32_t* neg_pair = nullptr;    // [rows][k/16]   two int16 per 16 values: -(sum over k%4 in {0,1}) low, {2,3} high
+  int16_t* sum16 = nullptr;       // [rows][k/16]   sum of a over each 16
+};
+
+// Bytes of 64-byte aligned storage a view of this shape needs, and the view.
+size_t ActBytes(size_t rows, size_t k);
+ActView MakeActView(void* storage, size_t rows, size_t k);
+
+// Quantises one row x[k] (finite floats) into row `row` of `a`. Same bytes on every target.
+void QuantiseRow(const float* x, const ActView& a, size_t row);
+
+}  // namespace sluice
+#endif  // SLUICE_SIMD_ACTIVATIONS_H_

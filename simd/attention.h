@@ -1,0 +1,55 @@
+// Attention of a tile of query rows over one KV head, in spans of 64 absolute
+// positions: the arithmetic of one query row depends on nothing but its own
+// position and the stored keys and values, so decode, chunks and whole prompts
+// give the same bytes. Recipe: spans ascending, units of 8 spans started fresh
+// and merged in ascending order, finite start maximum, masked p set to 0.
+#ifndef SLUICE_SIMD_ATTENTION_H_
+#define SLUICE_SIMD_ATTENTION_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace sluice {
+
+constexpr size_t kSpan = 64;       // positions per span = positions per KV page
+constexpr size_t kUnitSpans = 8;   // spans per unit
+
+enum class KvType : uint8_t { kF32, kF16, kBF16, kQ8 };
+const char* KvTypeName(KvType type);  // "f32" ...
+
+// One page holds 64 positions of one (layer, kv head): keys [key_dim][64] (position in the lanes), then
+// values [64][value_dim]. kQ8: int8 with one f16 scale per 32 values of a position's key or value.
+struct KvShape {
+  size_t key_dim = 0, value_dim = 0;  // floats per position; multiples of 8 (of 32 for kQ8)
+  KvType type = KvType::kF16;
+};
+// Bytes of one page, a multiple of 64. A page must start zeroed (finite values behind the last key).
+size_t KvPageBytes(const KvShape& shape);
+// Rounds and stores one position's key and value at `slot` (0..63) of a page.
+void KvStore(const KvShape& shape, uint8_t* page, size_t slot, const float* key, const float* value);
+// Reads them back as floats (tests, context shift).
+void KvLoad(const KvShape& shape, const uint8_t* page, size_t slot, float* key, float* value);
+
+struct AttentionArgs {
+  KvShape shape;
+  // Page of span s (absolute positions 64s .. 64s+63): pages[s % ring_pages]. Full layers: ring_pages is
+  // the table's length and never wraps; sliding-window layers reuse entries as a ring.
+  const uint8_t* const* pages = nullptr;
+  size_t ring_pages = 0;
+  // Query rows of this tile, any mix of heads and positions that share the kv head.
+  size_t queries = 0;
+  const float* const* query = nullptr;  // [queries] -> key_dim floats, rope applied, not scaled
+  const int32_t* position = nullptr;    // [queries] sees keys first..position, both inclusive
+  const int32_t* first = nullptr;       // [queries] start of its window
+  float scale = 1;                      // scores = scale * (q . k)
+  float soft_cap = 0;                   // > 0: cap * tanh(score / cap), before the mask
+  const float* sink = nullptr;          // [queries] extra logit in the denominator, or null
+  float* const* out = nullptr;          // [queries] -> value_dim floats
+  uint8_t* scratch = nullptr;           // 64-byte aligned, AttentionScratchBytes(shape)
+};
+size_t AttentionScratchBytes(const KvShape& shape);
+// Takes any number of queries; works through them in tiles.
+void Attention(const AttentionArgs& args);
+
+}  // namespace sluice
+#endif  // SLUICE_SIMD_ATTENTION_H_

@@ -1,0 +1,63 @@
+// The one thread team. A step of the engine is one parallel region: every
+// thread runs the same function (SPMD), splits each op's rows by its index, and
+// meets the others at Barrier(). Built on OpenMP; threads pinned through hwloc.
+#ifndef SLUICE_SRC_MACHINE_THREAD_TEAM_H_
+#define SLUICE_SRC_MACHINE_THREAD_TEAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "src/base/status.h"
+
+namespace sluice {
+
+class ThreadTeam;
+
+// One thread's view of the running region. Lives on that thread; never shared.
+class Worker {
+ public:
+  int index() const { return index_; }  // 0 .. count-1; 0 leads
+  int count() const { return count_; }
+  // Waits for every worker of the region; memory written before is visible after.
+  void Barrier();
+  // This worker's contiguous share of [0, n), in multiples of `grain` (the last share may be ragged).
+  // Static: the same for the same n, count and grain.
+  std::pair<size_t, size_t> Share(size_t n, size_t grain = 1) const;
+  // Next index of a shared counter, for dynamic work lists; Barrier() before reuse. Counters: 0..3,
+  // reset by ResetCounter (one worker, between barriers).
+  size_t Next(int counter);
+  void ResetCounter(int counter);
+
+ private:
+  friend class ThreadTeam;
+  ThreadTeam* team_ = nullptr;
+  int index_ = 0, count_ = 1;
+  uint32_t sense_ = 0;
+};
+
+class ThreadTeam {
+ public:
+  // `threads` = 0: one per physical core that the affinity mask and the cgroup quota (rounded down) allow.
+  static Result<std::unique_ptr<ThreadTeam>> Create(int threads);
+  ~ThreadTeam();
+
+  int size() const;
+  // Runs fn on `threads` workers (0: all; the calling thread is worker 0) and returns when all have.
+  // fn must not throw. Not re-entrant; one caller at a time.
+  void Run(const std::function<void(Worker&)>& fn, int threads = 0);
+
+  // Barriers passed by worker 0 since creation (tests count barriers per layer).
+  uint64_t barriers() const;
+
+ private:
+  friend class Worker;
+  ThreadTeam();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MACHINE_THREAD_TEAM_H_
