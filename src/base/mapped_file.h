@@ -1,0 +1,50 @@
+// A file mapped read-only, with hints to the system and a residency meter.
+// With arena.cc and src/machine (cores, NUMA) the only place that talks to the
+// operating system about memory. Used by src/file; any thread.
+#ifndef SLUICE_SRC_BASE_MAPPED_FILE_H_
+#define SLUICE_SRC_BASE_MAPPED_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "src/base/status.h"
+
+namespace sluice {
+
+// A whole file, mapped shared and read-only; the map lives as long as the
+// object. On a file system without mmap the file is read into memory instead.
+// Whoever cuts the file short while it is mapped raises SIGBUS in the reader:
+// replace model files by rename, never in place.
+class MappedFile {
+ public:
+  // Regular, non-empty files only; the error names the path and the reason.
+  static Result<std::unique_ptr<MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::span<const uint8_t> bytes() const { return {data_, size_}; }
+  bool Contains(const uint8_t* p) const { return p >= data_ && p < data_ + size_; }
+
+  // Hints for [offset, offset + length), which is clipped to the file.
+  void WillNeed(size_t offset, size_t length) const;  // start reading ahead
+  void DontNeed(size_t offset,
+                size_t length) const;  // leave our page table; the bytes stay readable
+  // Bytes of the file now in RAM (mincore), whole pages.
+  uint64_t ResidentBytes() const;
+
+ private:
+  MappedFile() = default;
+
+  std::string path_;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  bool is_map_ = false;  // false: anonymous copy
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_BASE_MAPPED_FILE_H_
