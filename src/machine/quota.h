@@ -1,0 +1,23 @@
+// What the control groups (containers, systemd slices) let this process use:
+// CPU time and memory, v1 and v2, the smallest limit on the way from the
+// process's own group up to the root. Read when a thread team or a KV pool is
+// sized; any thread. A missing or unreadable file means no limit.
+#ifndef SLUICE_SRC_MACHINE_QUOTA_H_
+#define SLUICE_SRC_MACHINE_QUOTA_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+// CPUs worth of time per period, e.g. 1.5; nullopt when unlimited. `root` is put
+// before every path read (/proc/self/cgroup, /proc/self/mountinfo, the mounts
+// named there), so that tests bring their own tree.
+std::optional<double> CpuQuota(const std::string& root = "");
+
+// Bytes; nullopt when unlimited.
+std::optional<uint64_t> MemoryLimit(const std::string& root = "");
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MACHINE_QUOTA_H_

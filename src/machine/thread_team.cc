@@ -1,0 +1,209 @@
+#include "src/machine/thread_team.h"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "hwy/cache_control.h"
+#include "src/base/check.h"
+#include "src/machine/topology.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kCounters = 4;
+constexpr int kMaxThreads = 1024;
+// Longer than any wait between well balanced shares, shorter than what a waiting process would
+// miss.
+constexpr auto kSpin = std::chrono::microseconds(70);
+constexpr int kPausesPerLook = 32;  // about 1 us between looks at the clock, which cost 25 ns
+constexpr int kYields = 4;
+
+// 128: two lines, because x86 prefetches them in pairs.
+template <class T>
+struct alignas(128) Padded {
+  std::atomic<T> value{0};
+};
+
+// Where each worker may run. A core of its own only when the team takes every core: two programs
+// (or two containers under a quota) that each bound their few threads to the first cores would
+// share those and leave the rest idle. Fewer threads keep to the fastest kind of core if they all
+// fit.
+std::vector<std::vector<int>> WorkerBindings(const Topology& machine, int threads) {
+  const size_t count = threads;
+  std::vector<std::vector<int>> bindings(count);
+  if (count == machine.cores.size() && threads <= machine.UsableCpus()) {
+    for (size_t i = 0; i < count; ++i) bindings[i] = machine.cores[i].cpus;
+    return bindings;
+  }
+  size_t fast = 0;
+  for (const Core& core : machine.cores) fast += core.kind == 0;
+  std::vector<int> all;  // also undoes the binding of an earlier team
+  for (const Core& core : machine.cores) {
+    if (count > fast || core.kind == 0) all.insert(all.end(), core.cpus.begin(), core.cpus.end());
+  }
+  std::fill(bindings.begin(), bindings.end(), all);
+  return bindings;
+}
+
+}  // namespace
+
+struct ThreadTeam::State {
+  // Fixed by Create.
+  int threads = 1;
+  bool spin = true;
+  bool bind = false;
+  uint64_t serial = 0;                     // tells this team from every other of the process
+  std::vector<std::vector<int>> bindings;  // [threads] logical CPUs of each worker
+
+  // The barrier: workers add themselves to `arrived`; the last one clears it and moves `epoch` on.
+  Padded<uint32_t> epoch;
+  Padded<int> arrived;
+  Padded<size_t> counters[kCounters];
+
+  // OpenMP's own fork and join order memory too, but invisibly to a thread sanitizer; these two do
+  // it in sight: the leader releases `started`, workers release `finished`.
+  Padded<uint64_t> started;
+  Padded<int> finished;
+
+  std::atomic<bool> running{false};
+  std::atomic<uint64_t> barriers{0};  // written by worker 0
+
+  void WaitForEpochAfter(uint32_t seen);
+  void Barrier(int count);
+  void BindWorker(int index) const;
+};
+
+// Spins first (another worker's share ends within microseconds), then offers the CPU to a worker
+// that may be waiting for it, then sleeps. With more workers than CPUs spinning would only keep
+// them from running: 4-45x slower where engines do that.
+void ThreadTeam::State::WaitForEpochAfter(uint32_t seen) {
+  const auto moved = [&] { return epoch.value.load(std::memory_order_acquire) != seen; };
+  if (spin) {
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < kPausesPerLook; ++i) {
+        if (moved()) return;
+        hwy::Pause();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (moved()) return;
+    sched_yield();
+  }
+  while (!moved()) epoch.value.wait(seen, std::memory_order_acquire);  // a futex on Linux
+}
+
+void ThreadTeam::State::Barrier(int count) {
+  // Cannot change before this worker has arrived.
+  const uint32_t seen = epoch.value.load(std::memory_order_relaxed);
+  if (arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 < count) {
+    WaitForEpochAfter(seen);
+    return;
+  }
+  arrived.value.store(0, std::memory_order_relaxed);
+  epoch.value.fetch_add(1, std::memory_order_seq_cst);  // seq_cst: pairs with the sleepers' count
+  epoch.value.notify_all();                             // no system call when nobody sleeps
+}
+
+// Once per thread and team; alternating teams on one thread pay a microsecond each time. A refusal
+// (a sandbox, a shrunk mask) costs speed only.
+void ThreadTeam::State::BindWorker(int index) const {
+  thread_local uint64_t bound_serial = 0;
+  thread_local int bound_index = -1;
+  if (!bind || (bound_serial == serial && bound_index == index)) return;
+  bound_serial = serial;
+  bound_index = index;
+  (void)BindThisThread(bindings[index]);
+}
+
+void Worker::Barrier() {
+  if (index_ == 0) {
+    auto& passed = team_->state_->barriers;
+    passed.store(passed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  if (count_ > 1) team_->state_->Barrier(count_);
+}
+
+std::pair<size_t, size_t> Worker::Share(size_t n, size_t grain) const {
+  DCHECK(grain > 0);
+  const size_t units = n / grain + (n % grain != 0);
+  const size_t each = units / count_;
+  const size_t more = units % count_;  // the first `more` workers take one unit extra
+  const size_t begin = each * index_ + std::min<size_t>(index_, more);
+  const size_t end = begin + each + (static_cast<size_t>(index_) < more);
+  const auto at = [&](size_t unit) { return unit < units ? unit * grain : n; };
+  return {at(begin), at(end)};
+}
+
+size_t Worker::Next(int counter) {
+  DCHECK(counter >= 0 && counter < kCounters);
+  return team_->state_->counters[counter].value.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Worker::ResetCounter(int counter) {
+  DCHECK(counter >= 0 && counter < kCounters);
+  team_->state_->counters[counter].value.store(0, std::memory_order_relaxed);
+}
+
+ThreadTeam::ThreadTeam() : state_(std::make_unique<State>()) {}
+ThreadTeam::~ThreadTeam() = default;
+
+Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
+  if (threads < 0 || threads > kMaxThreads) {
+    return Status(StatusCode::kInvalidArgument, "threads: expected 0 (one per usable core) to " +
+                                                    std::to_string(kMaxThreads) + ", found " +
+                                                    std::to_string(threads));
+  }
+  static std::atomic<uint64_t> serials{0};
+  const Topology& machine = ThisMachine();
+  std::unique_ptr<ThreadTeam> team(new ThreadTeam());
+  State& state = *team->state_;
+  state.threads = threads > 0 ? threads : machine.DefaultThreads();
+  state.spin = state.threads <= machine.UsableCpus();
+  state.serial = ++serials;
+  state.bindings = WorkerBindings(machine, state.threads);
+  // OMP_PROC_BIND and its kin: the user has placed the threads already.
+  state.bind = omp_get_proc_bind() == omp_proc_bind_false;
+  return team;
+}
+
+int ThreadTeam::size() const { return state_->threads; }
+
+uint64_t ThreadTeam::barriers() const { return state_->barriers.load(std::memory_order_relaxed); }
+
+void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
+  State* const state = state_.get();
+  CHECK(threads >= 0 && threads <= state->threads);
+  CHECK(!state->running.exchange(true, std::memory_order_acquire));
+  const int wanted = threads == 0 ? state->threads : threads;
+  for (auto& counter : state->counters) counter.value.store(0, std::memory_order_relaxed);
+  ThreadTeam* const self = this;
+  const auto* const body = &fn;
+  const uint64_t run = state->started.value.load(std::memory_order_relaxed) + 1;
+  state->started.value.store(run, std::memory_order_release);
+  // firstprivate: workers get the values, and touch nothing on this stack.
+#pragma omp parallel num_threads(wanted) default(none) firstprivate(self, state, body)
+  {
+    (void)state->started.value.load(std::memory_order_acquire);
+    Worker worker;
+    worker.team_ = self;
+    worker.index_ = omp_get_thread_num();
+    worker.count_ = omp_get_num_threads();  // OMP_THREAD_LIMIT may give fewer than asked for
+    state->BindWorker(worker.index_);
+    (*body)(worker);
+    state->finished.value.fetch_add(1, std::memory_order_release);
+    // Ours spins briefly; OpenMP's join, left to wait for a worker without a CPU, spins for 7 ms.
+    if (worker.count_ > 1) state->Barrier(worker.count_);
+  }
+  (void)state->finished.value.exchange(0, std::memory_order_acquire);
+  state->running.store(false, std::memory_order_release);
+}
+
+}  // namespace sluice

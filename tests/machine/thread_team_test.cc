@@ -1,0 +1,188 @@
+#include "src/machine/thread_team.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "src/machine/topology.h"
+
+namespace sluice {
+namespace {
+
+std::unique_ptr<ThreadTeam> Team(int threads) {
+  auto team = ThreadTeam::Create(threads);
+  EXPECT_TRUE(team.ok()) << team.status().message();
+  return *std::move(team);
+}
+
+TEST(ThreadTeam, RefusesCountsOutOfRange) {
+  for (int threads : {-1, 1025, 1 << 30}) {
+    const auto team = ThreadTeam::Create(threads);
+    ASSERT_FALSE(team.ok());
+    EXPECT_NE(team.status().message().find("threads"), std::string::npos);
+  }
+}
+
+TEST(ThreadTeam, DefaultsToTheUsableCores) {
+  EXPECT_EQ(Team(0)->size(), ThisMachine().DefaultThreads());
+}
+
+// Earlier teams bind their threads; that must not look like a smaller machine.
+TEST(ThreadTeam, DefaultIsTheSameAfterThreadsWereBound) {
+  const int before = Team(0)->size();
+  Team(1)->Run([](Worker&) {});
+  EXPECT_EQ(Team(0)->size(), before);
+}
+
+TEST(ThreadTeam, RunsEveryWorkerOnce) {
+  for (int threads : {1, 2, 3, 4, 9}) {
+    auto team = Team(threads);
+    std::vector<std::atomic<int>> ran(threads);
+    const auto leader = std::this_thread::get_id();
+    team->Run([&](Worker& worker) {
+      EXPECT_EQ(worker.count(), threads);
+      EXPECT_EQ(worker.index() == 0, std::this_thread::get_id() == leader);
+      ran[worker.index()].fetch_add(1);
+    });
+    for (const auto& times : ran) EXPECT_EQ(times.load(), 1);
+  }
+}
+
+TEST(ThreadTeam, RunsOnFewerWorkersWhenAsked) {
+  auto team = Team(4);
+  for (int threads : {1, 3, 4, 2}) {
+    std::atomic<int> ran{0};
+    team->Run(
+        [&](Worker& worker) {
+          EXPECT_EQ(worker.count(), threads);
+          worker.Barrier();
+          ran.fetch_add(1);
+          worker.Barrier();
+          EXPECT_EQ(ran.load(), threads);
+        },
+        threads);
+  }
+}
+
+// Plain (not atomic) data crosses each barrier: worker i writes its cell, then reads every other's.
+void ExchangeAcrossBarriers(int threads, int rounds) {
+  auto team = Team(threads);
+  std::vector<int> cells(threads, -1);
+  std::vector<int> wrong(threads, 0);
+  team->Run([&](Worker& worker) {
+    for (int round = 0; round < rounds; ++round) {
+      cells[worker.index()] = round;
+      worker.Barrier();
+      for (int cell : cells) wrong[worker.index()] += cell != round;
+      worker.Barrier();
+    }
+  });
+  for (int errors : wrong) EXPECT_EQ(errors, 0);
+  EXPECT_EQ(team->barriers(), static_cast<uint64_t>(2 * rounds));
+}
+
+TEST(Barrier, PublishesWritesOneThreadPerCpu) {
+  ExchangeAcrossBarriers(ThisMachine().UsableCpus(), 5000);
+}
+
+TEST(Barrier, PublishesWritesOversubscribed) {
+  ExchangeAcrossBarriers(ThisMachine().UsableCpus() + 1, 500);
+  ExchangeAcrossBarriers(4 * ThisMachine().UsableCpus() + 3, 100);
+}
+
+// A worker that comes late by much more than the spin time: the others sleep and must wake.
+TEST(Barrier, WakesSleepers) {
+  auto team = Team(3);
+  int value = 0;
+  for (int round = 0; round < 5; ++round) {
+    team->Run([&](Worker& worker) {
+      if (worker.index() == round % 3) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ++value;
+      }
+      worker.Barrier();
+      EXPECT_EQ(value, round + 1);
+    });
+  }
+}
+
+TEST(Barrier, ManyShortRegions) {
+  auto team = Team(2);
+  std::vector<size_t> sums(2);
+  for (size_t i = 0; i < 2000; ++i) {
+    team->Run([&](Worker& worker) { sums[worker.index()] += i; });
+  }
+  EXPECT_EQ(sums[0], 1999u * 1000u);
+  EXPECT_EQ(sums[1], sums[0]);
+}
+
+TEST(ThreadTeam, TwoTeamsTakeTurns) {
+  auto a = Team(2), b = Team(5);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> ran{0};
+    const auto count = [&](Worker& worker) {
+      worker.Barrier();
+      ran.fetch_add(1);
+    };
+    a->Run(count);
+    b->Run(count);
+    EXPECT_EQ(ran.load(), 7);
+  }
+}
+
+TEST(ThreadTeam, AnotherThreadMayLead) {
+  auto team = Team(2);
+  std::atomic<int> ran{0};
+  team->Run([&](Worker&) { ran.fetch_add(1); });
+  std::thread([&] { team->Run([&](Worker&) { ran.fetch_add(1); }); }).join();
+  team->Run([&](Worker&) { ran.fetch_add(1); });
+  EXPECT_EQ(ran.load(), 6);
+}
+
+TEST(Share, PartitionsInGrains) {
+  for (int threads : {1, 2, 3, 7}) {
+    auto team = Team(threads);
+    for (size_t n : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{1000},
+                     size_t{262144}, SIZE_MAX}) {
+      for (size_t grain : {size_t{1}, size_t{16}, size_t{64}}) {
+        std::vector<std::pair<size_t, size_t>> shares(threads);
+        team->Run([&](Worker& worker) { shares[worker.index()] = worker.Share(n, grain); });
+        size_t at = 0;
+        for (const auto& [begin, end] : shares) {
+          EXPECT_EQ(begin, at);
+          EXPECT_LE(begin, end);
+          EXPECT_TRUE(end == n || end % grain == 0) << end;
+          EXPECT_LE((end - begin) / grain, n / grain / threads + 1) << "uneven";
+          at = end;
+        }
+        EXPECT_EQ(at, n);
+      }
+    }
+  }
+}
+
+TEST(Counter, DealsEachIndexOnce) {
+  auto team = Team(4);
+  std::vector<std::vector<size_t>> taken(4);
+  for (int round = 0; round < 3; ++round) {
+    for (auto& list : taken) list.clear();
+    team->Run([&](Worker& worker) {
+      auto& mine = taken[worker.index()];
+      for (size_t i; (i = worker.Next(3)) < 500;) mine.push_back(i);
+      worker.Barrier();
+      if (worker.index() == 1) worker.ResetCounter(3);
+      worker.Barrier();
+      for (size_t i; (i = worker.Next(3)) < 500;) mine.push_back(500 + i);
+    });
+    std::set<size_t> all;
+    for (const auto& list : taken) all.insert(list.begin(), list.end());
+    EXPECT_EQ(all.size(), 1000u);
+    EXPECT_EQ(*all.rbegin(), 999u);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
