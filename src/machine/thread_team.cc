@@ -56,7 +56,7 @@ std::vector<std::vector<int>> WorkerBindings(const Topology& machine, int thread
 struct ThreadTeam::State {
   // Fixed by Create.
   int threads = 1;
-  bool spin = true;
+  int usable_cpus = 1;
   bool bind = false;
   uint64_t serial = 0;                     // tells this team from every other of the process
   std::vector<std::vector<int>> bindings;  // [threads] logical CPUs of each worker
@@ -74,7 +74,7 @@ struct ThreadTeam::State {
   std::atomic<bool> running{false};
   std::atomic<uint64_t> barriers{0};  // written by worker 0
 
-  void WaitForEpochAfter(uint32_t seen);
+  void WaitForEpochAfter(uint32_t seen, bool spin) const;
   void Barrier(int count);
   void BindWorker(int index) const;
 };
@@ -82,7 +82,7 @@ struct ThreadTeam::State {
 // Spins first (another worker's share ends within microseconds), then offers the CPU to a worker
 // that may be waiting for it, then sleeps. With more workers than CPUs spinning would only keep
 // them from running: 4-45x slower where engines do that.
-void ThreadTeam::State::WaitForEpochAfter(uint32_t seen) {
+void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, bool spin) const {
   const auto moved = [&] { return epoch.value.load(std::memory_order_acquire) != seen; };
   if (spin) {
     const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -104,7 +104,7 @@ void ThreadTeam::State::Barrier(int count) {
   // Cannot change before this worker has arrived.
   const uint32_t seen = epoch.value.load(std::memory_order_relaxed);
   if (arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 < count) {
-    WaitForEpochAfter(seen);
+    WaitForEpochAfter(seen, count <= usable_cpus);
     return;
   }
   arrived.value.store(0, std::memory_order_relaxed);
@@ -166,7 +166,7 @@ Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
   std::unique_ptr<ThreadTeam> team(new ThreadTeam());
   State& state = *team->state_;
   state.threads = threads > 0 ? threads : machine.DefaultThreads();
-  state.spin = state.threads <= machine.UsableCpus();
+  state.usable_cpus = machine.UsableCpus();
   state.serial = ++serials;
   state.bindings = WorkerBindings(machine, state.threads);
   // OMP_PROC_BIND and its kin: the user has placed the threads already.
