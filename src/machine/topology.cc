@@ -44,23 +44,24 @@ int KindOf(hwloc_topology_t t, hwloc_const_bitmap_t cpus, int kinds) {
   return kind < 0 ? 0 : kinds - 1 - kind;
 }
 
+// Fastest kind first, within a kind by position.
 std::vector<Core> AllowedCores(hwloc_topology_t t, hwloc_const_bitmap_t allowed, int kinds) {
   std::vector<Core> cores;
   Bitmap mine = hwloc_bitmap_alloc();
   // Some virtual machines tell of logical CPUs only.
   const auto type = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-  for (hwloc_obj_t obj = nullptr; (obj = hwloc_get_next_obj_by_type(t, type, obj)) != nullptr;) {
-    hwloc_bitmap_and(mine, obj->cpuset, allowed);
-    Core core;
-    for (int cpu = -1; (cpu = hwloc_bitmap_next(mine, cpu)) >= 0;) core.cpus.push_back(cpu);
-    if (core.cpus.empty()) continue;
-    core.numa_node = std::max(0, hwloc_bitmap_first(obj->nodeset));
-    core.kind = KindOf(t, obj->cpuset, kinds);
-    cores.push_back(std::move(core));
+  for (int kind = 0; kind < kinds; ++kind) {
+    for (hwloc_obj_t obj = nullptr; (obj = hwloc_get_next_obj_by_type(t, type, obj)) != nullptr;) {
+      if (KindOf(t, obj->cpuset, kinds) != kind) continue;
+      hwloc_bitmap_and(mine, obj->cpuset, allowed);
+      Core core;
+      core.kind = kind;
+      core.numa_node = std::max(0, hwloc_bitmap_first(obj->nodeset));
+      for (int cpu = -1; (cpu = hwloc_bitmap_next(mine, cpu)) >= 0;) core.cpus.push_back(cpu);
+      if (!core.cpus.empty()) cores.push_back(std::move(core));
+    }
   }
   hwloc_bitmap_free(mine);
-  std::stable_sort(cores.begin(), cores.end(),
-                   [](const Core& a, const Core& b) { return a.kind < b.kind; });
   return cores;
 }
 
