@@ -1,0 +1,91 @@
+#include "src/base/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace sluice {
+
+Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
+  static std::atomic<int> counter{0};
+  std::unique_ptr<AtomicFile> file(new AtomicFile);
+  file->path_ = path;
+  file->temporary_ =
+      path + "." + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
+  // O_TRUNC, not O_EXCL: a leftover of a crashed process with this id may go.
+  file->fd_ =
+      open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file->fd_ < 0) return file->Error("cannot create");
+  return file;
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(temporary_.c_str());
+}
+
+Status AtomicFile::Error(const char* what) const {
+  return Status(StatusCode::kIo, path_ + ": " + what + ": " + std::strerror(errno));
+}
+
+Status AtomicFile::Resize(uint64_t bytes) {
+  if (bytes > static_cast<uint64_t>(INT64_MAX)) errno = EFBIG;
+  if (bytes > static_cast<uint64_t>(INT64_MAX) || ftruncate(fd_, static_cast<off_t>(bytes)) != 0) {
+    return Error("cannot resize");
+  }
+  const int error = bytes == 0 ? 0 : posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
+  if (error == 0 || error == EOPNOTSUPP || error == EINVAL) return Status();
+  errno = error;
+  return Error("cannot get the disk space");
+}
+
+Status AtomicFile::WriteAt(uint64_t offset, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error("cannot write");
+    offset += static_cast<uint64_t>(n);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return Status();
+}
+
+Status AtomicFile::Commit() {
+  if (fsync(fd_) != 0) return Error("cannot sync");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return Error("cannot rename into place");
+  close(fd_);
+  fd_ = -1;
+  // The new name survives a power cut only once its folder is synced; a file
+  // system that cannot sync folders is no reason to fail.
+  const size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  const int dir = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir >= 0) {
+    fsync(dir);
+    close(dir);
+  }
+  return Status();
+}
+
+Status MakeFolders(const std::string& folder) {
+  for (size_t end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
+    const std::string prefix = folder.substr(0, end);
+    if (mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST) {
+      // An unwritable parent that exists answers EACCES or EROFS before EEXIST on some systems.
+      struct stat info{};
+      const int error = errno;
+      if (stat(prefix.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return Status(StatusCode::kIo,
+                      prefix + ": cannot make this folder: " + std::strerror(error));
+      }
+    }
+    if (end == std::string::npos) return Status();
+  }
+}
+
+}  // namespace sluice

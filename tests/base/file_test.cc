@@ -1,0 +1,124 @@
+// MappedFile and AtomicFile.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <numeric>
+
+#include "src/base/atomic_file.h"
+#include "src/base/mapped_file.h"
+#include "tests/base/temp_folder.h"
+
+namespace sluice {
+namespace {
+
+std::vector<uint8_t> Sequence(size_t n) {
+  std::vector<uint8_t> bytes(n);
+  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  return bytes;
+}
+
+std::vector<uint8_t> Contents(const MappedFile& file) {
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+TEST(MappedFile, ShowsTheBytes) {
+  const TempFolder folder;
+  const std::vector<uint8_t> bytes = Sequence(10000);
+  WriteFile(folder.path("a"), bytes);
+  const auto file = MappedFile::Open(folder.path("a"));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(Contents(**file), bytes);
+  EXPECT_EQ((*file)->ResidentBytes(), bytes.size());  // just read, just written
+  EXPECT_TRUE((*file)->Contains((*file)->bytes().data() + 9999));
+  EXPECT_FALSE((*file)->Contains((*file)->bytes().data() + 10000));
+}
+
+TEST(MappedFile, HintsKeepTheBytes) {
+  const TempFolder folder;
+  const std::vector<uint8_t> bytes = Sequence(100000);
+  WriteFile(folder.path("a"), bytes);
+  const auto file = MappedFile::Open(folder.path("a"));
+  ASSERT_TRUE(file.ok());
+  (*file)->WillNeed(5000, 90000);
+  (*file)->DontNeed(5000, SIZE_MAX);  // clipped
+  (*file)->DontNeed(SIZE_MAX, 1);
+  EXPECT_EQ(Contents(**file), bytes);
+}
+
+TEST(MappedFile, RefusesWhatIsNoFile) {
+  const TempFolder folder;
+  WriteFile(folder.path("empty"), {});
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  struct Case {
+    std::string path;
+    StatusCode code;
+    const char* word;
+  };
+  for (const Case& c : {Case{folder.path("none"), StatusCode::kNotFound, "No such file"},
+                        Case{folder.path("empty"), StatusCode::kCorrupt, "empty"},
+                        Case{folder.path(), StatusCode::kInvalidArgument, "directory"},
+                        Case{folder.path("pipe"), StatusCode::kInvalidArgument, "regular"}}) {
+    const auto file = MappedFile::Open(c.path);
+    ASSERT_FALSE(file.ok()) << c.path;
+    EXPECT_EQ(file.status().code(), c.code) << c.path;
+    EXPECT_NE(file.status().message().find(c.path), std::string::npos);
+    EXPECT_NE(file.status().message().find(c.word), std::string::npos) << file.status().message();
+  }
+}
+
+TEST(AtomicFile, AppearsOnCommit) {
+  const TempFolder folder;
+  const std::vector<uint8_t> bytes = Sequence(5000);
+  {
+    auto file = AtomicFile::Create(folder.path("a"));
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->Resize(5100).ok());
+    ASSERT_TRUE((*file)->WriteAt(100, bytes).ok());
+    EXPECT_NE(access(folder.path("a").c_str(), F_OK), 0);
+    ASSERT_TRUE((*file)->Commit().ok());
+  }
+  const std::vector<uint8_t> got = ReadFile(folder.path("a"));
+  ASSERT_EQ(got.size(), 5100u);
+  EXPECT_EQ(std::vector<uint8_t>(got.begin() + 100, got.end()), bytes);
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(AtomicFile, LeavesNothingWithoutCommit) {
+  const TempFolder folder;
+  {
+    auto file = AtomicFile::Create(folder.path("a"));
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->WriteAt(0, Sequence(10)).ok());
+    EXPECT_EQ(folder.entries(), 1u);
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST(AtomicFile, KeepsTheOldFileUntilCommit) {
+  const TempFolder folder;
+  WriteFile(folder.path("a"), Sequence(3));
+  {
+    ASSERT_TRUE(AtomicFile::Create(folder.path("a")).ok());
+  }
+  EXPECT_EQ(ReadFile(folder.path("a")), Sequence(3));
+}
+
+TEST(AtomicFile, FailsInAMissingFolder) {
+  const TempFolder folder;
+  const auto file = AtomicFile::Create(folder.path("none/a"));
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.status().code(), StatusCode::kIo);
+}
+
+TEST(MakeFolders, MakesParentsAndIsIdempotent) {
+  const TempFolder folder;
+  EXPECT_TRUE(MakeFolders(folder.path("a/b/c")).ok());
+  EXPECT_TRUE(MakeFolders(folder.path("a/b/c")).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path("a/b/c")));
+  WriteFile(folder.path("file"), Sequence(1));
+  EXPECT_FALSE(MakeFolders(folder.path("file/x")).ok());
+}
+
+}  // namespace
+}  // namespace sluice
