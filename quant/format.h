@@ -23,9 +23,9 @@ enum class Arithmetic : uint8_t {
 };
 
 // The integer form of 32 consecutive weights of one row. With a = activations, da their scale:
-//   I = sum over the two halves h of sub[h] * sum((u - zero) * a)     (sub = 1 unless Format::sub16)
-//   f = fma(float(I), scale * da, f)
-//   m = fma(min, da * float(sum a), m)                                 (formats with a minimum)
+//   I = sum over the two halves h of sub[h] * sum((u - zero) * a)     (sub = 1 unless
+//   Format::sub16) f = fma(float(I), scale * da, f) m = fma(min, da * float(sum a), m) (formats
+//   with a minimum)
 //       with sub16: m = fma(min, da * float(sub_min[0] * sum16[0] + sub_min[1] * sum16[1]), m)
 //   y = f - m
 struct Codes32 {
@@ -42,9 +42,9 @@ struct Format {
   uint32_t block_values;  // weights per block along k
   uint32_t block_bytes;
   Arithmetic arithmetic;
-  uint8_t zero = 0;       // kInt8: zero point of the codes
-  bool has_min = false;   // kInt8: subtracts min * sum(a)
-  bool sub16 = false;     // kInt8: integer sub-scales per 16 weights (Q6_K, Q3_K, Q2_K)
+  uint8_t zero = 0;      // kInt8: zero point of the codes
+  bool has_min = false;  // kInt8: subtracts min * sum(a)
+  bool sub16 = false;    // kInt8: integer sub-scales per 16 weights (Q6_K, Q3_K, Q2_K)
 
   // The definition: n values (a multiple of block_values), blocks at any alignment.
   void (*decode)(const uint8_t* blocks, size_t n, float* out) = nullptr;
@@ -56,7 +56,8 @@ struct Format {
   // Panel form: 16 rows x block_values weights, lossless. 0 / null: none, used in place only.
   size_t panel_block_bytes = 0;
   void (*to_panel)(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) = nullptr;
-  void (*from_panel)(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) = nullptr;
+  void (*from_panel)(const uint8_t* panel, size_t blocks,
+                     uint8_t* const rows[kPanelRows]) = nullptr;
 
   // SIMD, hot; null: decodes only. Shapes were checked when the tensor was bound.
   void (*matmul)(const MatMulArgs& args) = nullptr;
@@ -71,7 +72,7 @@ const Format* FindFormat(uint32_t gguf_type);
 const Format* FindFormat(std::string_view name);
 
 // The recipe in scalar code, one output element: what every kernel must equal, bit for bit.
-// `row` points to the weights of one row; token `t` of `act` / `f32` as in MatMulArgs.
+// `row` points to the weights of one row; `t` picks the token in `act`, or in f32 ([.][k]).
 float ReferenceDot(const Format& format, const uint8_t* row, size_t k, const ActView& act, size_t t,
                    const float* f32);
 

@@ -1,0 +1,46 @@
+// F16: IEEE half precision: 1 sign, 5 exponent, 10 fraction bits. 16 bits per weight.
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t w[2];
+};
+static_assert(sizeof(Block) == 2);
+
+void Decode(const uint8_t* blocks, size_t n, float* out) {
+  for (size_t i = 0; i < n; ++i) out[i] = F32FromF16(Load16(blocks + 2 * i));
+}
+void Encode(const float* in, size_t n, uint8_t* blocks) {
+  for (size_t i = 0; i < n; ++i) Store16(F16FromF32(in[i]), blocks + 2 * i);
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelF16>(rows, blocks, panel,
+                              [](const Block& b, size_t r, PanelF16* p) { p->w[r] = Load16(b.w); });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelF16>(
+      panel, blocks, rows, [](const PanelF16& p, size_t r, Block* b) { Store16(p.w[r], b->w); });
+}
+
+}  // namespace
+
+extern const Format kF16 = {
+    .name = "F16",
+    .gguf_type = 1,
+    .block_values = 1,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kF32,
+    .decode = Decode,
+    .encode = Encode,
+    .panel_block_bytes = sizeof(PanelF16),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

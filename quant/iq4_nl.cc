@@ -1,0 +1,69 @@
+// IQ4_NL: 32 weights of 4 bits, looked up in 16 uneven values, share one f16 scale. 4.5 bits
+// per weight.
+//
+//   byte  0 1 | 2 ...... 17
+//         d   | q[16]              i[j] = low nibble of q[j], i[j + 16] = its high nibble
+//
+//   weight j = d * kIQ4Values[i[j]]
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+#include "quant/planes.h"
+#include "quant/values16.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t d[2];
+  uint8_t q[16];
+};
+static_assert(sizeof(Block) == 18);
+
+constexpr uint8_t kZero = 128;
+
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index];
+  NibblesToCodes(b.q, out->u);
+  for (uint8_t& u : out->u) u = static_cast<uint8_t>(kIQ4Values[u] + kZero);
+  out->scale = LoadF16(b.d);
+  out->min = 0;
+  NoSubScales(out);
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) {
+  DecodeCodes(blocks, n, out, kZero, Codes);
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelIQ4_NL>(rows, blocks, panel, [](const Block& b, size_t r, PanelIQ4_NL* p) {
+    p->d[r] = Load16(b.d);
+    PutNibbleBytes(b.q, r, p->q);
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelIQ4_NL>(panel, blocks, rows,
+                                   [](const PanelIQ4_NL& p, size_t r, Block* b) {
+                                     Store16(p.d[r], b->d);
+                                     GetNibbleBytes(p.q, r, b->q);
+                                   });
+}
+
+}  // namespace
+
+extern const Format kIQ4_NL = {
+    .name = "IQ4_NL",
+    .gguf_type = 20,
+    .block_values = 32,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .zero = kZero,
+    .decode = Decode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelIQ4_NL),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

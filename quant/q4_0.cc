@@ -1,0 +1,79 @@
+// Q4_0: 32 weights of 4 bits share one f16 scale. 4.5 bits per weight.
+//
+//   byte  0 1 | 2 ...... 17
+//         d   | q[16]              u[j] = low nibble of q[j], u[j + 16] = its high nibble
+//
+//   weight j = d * (u[j] - 8)
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+#include "quant/planes.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t d[2];
+  uint8_t q[16];
+};
+static_assert(sizeof(Block) == 18);
+
+constexpr uint8_t kZero = 8;
+
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index];
+  NibblesToCodes(b.q, out->u);
+  out->scale = LoadF16(b.d);
+  out->min = 0;
+  NoSubScales(out);
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) {
+  DecodeCodes(blocks, n, out, kZero, Codes);
+}
+
+// The weight of the largest magnitude becomes code 0, whatever its sign: -8 is the widest value.
+void Encode(const float* in, size_t n, uint8_t* blocks) {
+  Block* b = AsBlocks<Block>(blocks);
+  for (size_t i = 0; i < n; i += 32, ++b) {
+    const float d = SignedMax(in + i, 32) / -8;
+    const float inverse = InverseOrZero(d);
+    uint8_t u[32];
+    for (size_t j = 0; j < 32; ++j) u[j] = CutToCode(in[i + j] * inverse + 8.5f, 15);
+    StoreF16(d, b->d);
+    CodesToNibbles(u, b->q);
+  }
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelQ4_0>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ4_0* p) {
+    p->d[r] = Load16(b.d);
+    PutNibbleBytes(b.q, r, p->q);
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelQ4_0>(panel, blocks, rows, [](const PanelQ4_0& p, size_t r, Block* b) {
+    Store16(p.d[r], b->d);
+    GetNibbleBytes(p.q, r, b->q);
+  });
+}
+
+}  // namespace
+
+extern const Format kQ4_0 = {
+    .name = "Q4_0",
+    .gguf_type = 2,
+    .block_values = 32,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .zero = kZero,
+    .decode = Decode,
+    .encode = Encode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelQ4_0),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

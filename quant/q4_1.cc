@@ -1,0 +1,82 @@
+// Q4_1: 32 weights of 4 bits share one f16 scale and one f16 offset. 5 bits per weight.
+//
+//   byte  0 1 | 2 3 | 4 ...... 19
+//         d   | m   | q[16]        u[j] = low nibble of q[j], u[j + 16] = its high nibble
+//
+//   weight j = d * u[j] + m
+#include <algorithm>
+
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+#include "quant/planes.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t d[2];
+  uint8_t m[2];
+  uint8_t q[16];
+};
+static_assert(sizeof(Block) == 20);
+
+// The recipe subtracts its minimum, the format adds m.
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index];
+  NibblesToCodes(b.q, out->u);
+  out->scale = LoadF16(b.d);
+  out->min = -LoadF16(b.m);
+  NoSubScales(out);
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) { DecodeCodes(blocks, n, out, 0, Codes); }
+
+void Encode(const float* in, size_t n, uint8_t* blocks) {
+  Block* b = AsBlocks<Block>(blocks);
+  for (size_t i = 0; i < n; i += 32, ++b) {
+    const auto [min, max] = std::minmax_element(in + i, in + i + 32);
+    const float d = (*max - *min) / 15;
+    const float inverse = InverseOrZero(d);
+    uint8_t u[32];
+    for (size_t j = 0; j < 32; ++j) u[j] = CutToCode((in[i + j] - *min) * inverse + 0.5f, 15);
+    StoreF16(d, b->d);
+    StoreF16(*min, b->m);
+    CodesToNibbles(u, b->q);
+  }
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelQ4_1>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ4_1* p) {
+    p->d[r] = Load16(b.d);
+    p->m[r] = Load16(b.m);
+    PutNibbleBytes(b.q, r, p->q);
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelQ4_1>(panel, blocks, rows, [](const PanelQ4_1& p, size_t r, Block* b) {
+    Store16(p.d[r], b->d);
+    Store16(p.m[r], b->m);
+    GetNibbleBytes(p.q, r, b->q);
+  });
+}
+
+}  // namespace
+
+extern const Format kQ4_1 = {
+    .name = "Q4_1",
+    .gguf_type = 3,
+    .block_values = 32,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .has_min = true,
+    .decode = Decode,
+    .encode = Encode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelQ4_1),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

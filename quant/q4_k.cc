@@ -1,0 +1,94 @@
+// Q4_K: 256 weights of 4 bits in 8 units of 32, each with a scale and a minimum of 6 bits
+// under two f16 factors. 4.5 bits per weight.
+//
+//   byte  0 1 | 2 3  | 4 .. 15    | 16 ...... 143
+//         d   | dmin | scales[12] | q[128]
+//
+//   q[32 c + j], c = 0..3: low nibble  u[j] of unit 2 c
+//                          high nibble u[j] of unit 2 c + 1      scales: k_scales.h
+//   weight j of unit s = d * sc[s] * u[j] - dmin * mn[s]
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/k_scales.h"
+#include "quant/panels.h"
+#include "quant/planes.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t d[2];
+  uint8_t dmin[2];
+  uint8_t scales[12];
+  uint8_t q[128];
+};
+static_assert(sizeof(Block) == 144);
+
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index / 8];
+  const size_t s = index % 8;
+  uint8_t sc[8], mn[8];
+  UnpackKScales(b.scales, sc, mn);
+  for (size_t j = 0; j < 32; ++j) out->u[j] = b.q[s / 2 * 32 + j] >> (s % 2 * 4) & 15;
+  out->scale = LoadF16(b.d) * static_cast<float>(sc[s]);  // 11 + 6 bits: exact
+  out->min = LoadF16(b.dmin) * static_cast<float>(mn[s]);
+  NoSubScales(out);
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) { DecodeCodes(blocks, n, out, 0, Codes); }
+
+// Units 2 c and 2 c + 1 share bytes in GGUF; in the panel each has its own.
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelQ4_K>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ4_K* p) {
+    p->d[r] = Load16(b.d);
+    p->dmin[r] = Load16(b.dmin);
+    uint8_t sc[8], mn[8];
+    UnpackKScales(b.scales, sc, mn);
+    for (size_t s = 0; s < 8; ++s) {
+      p->sc[s][r] = sc[s];
+      p->mn[s][r] = mn[s];
+      uint32_t w[8];
+      for (size_t g = 0; g < 8; ++g) {
+        w[g] = Load32(b.q + s / 2 * 32 + 4 * g) >> (s % 2 * 4) & kLow4;
+      }
+      PutNibbles(w, r, p->q[s]);
+    }
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelQ4_K>(panel, blocks, rows, [](const PanelQ4_K& p, size_t r, Block* b) {
+    Store16(p.d[r], b->d);
+    Store16(p.dmin[r], b->dmin);
+    uint8_t sc[8], mn[8];
+    for (size_t s = 0; s < 8; ++s) {
+      sc[s] = p.sc[s][r];
+      mn[s] = p.mn[s][r];
+    }
+    PackKScales(sc, mn, b->scales);
+    for (size_t c = 0; c < 4; ++c) {
+      uint32_t low[8], high[8];
+      GetNibbles(p.q[2 * c], r, low);
+      GetNibbles(p.q[2 * c + 1], r, high);
+      for (size_t g = 0; g < 8; ++g) Store32(low[g] | high[g] << 4, b->q + 32 * c + 4 * g);
+    }
+  });
+}
+
+}  // namespace
+
+extern const Format kQ4_K = {
+    .name = "Q4_K",
+    .gguf_type = 12,
+    .block_values = 256,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .has_min = true,
+    .decode = Decode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelQ4_K),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

@@ -1,0 +1,83 @@
+// Q5_0: 32 weights of 5 bits share one f16 scale. 5.5 bits per weight.
+//
+//   byte  0 1 | 2 .. 5 | 6 ...... 21
+//         d   | high   | q[16]     u[j] = low nibble of q[j], u[j + 16] = its high nibble,
+//                                  each plus 16 * bit j of the 32-bit word `high`
+//   weight j = d * (u[j] - 16)
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+#include "quant/planes.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t d[2];
+  uint8_t high[4];
+  uint8_t q[16];
+};
+static_assert(sizeof(Block) == 22);
+
+constexpr uint8_t kZero = 16;
+
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index];
+  NibblesToCodes(b.q, out->u);
+  AddFifthBits(Load32(b.high), out->u);
+  out->scale = LoadF16(b.d);
+  out->min = 0;
+  NoSubScales(out);
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) {
+  DecodeCodes(blocks, n, out, kZero, Codes);
+}
+
+void Encode(const float* in, size_t n, uint8_t* blocks) {
+  Block* b = AsBlocks<Block>(blocks);
+  for (size_t i = 0; i < n; i += 32, ++b) {
+    const float d = SignedMax(in + i, 32) / -16;
+    const float inverse = InverseOrZero(d);
+    uint8_t u[32];
+    for (size_t j = 0; j < 32; ++j) u[j] = CutToCode(in[i + j] * inverse + 16.5f, 31);
+    StoreF16(d, b->d);
+    Store32(FifthBits(u), b->high);
+    CodesToNibbles(u, b->q);
+  }
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelQ5_0>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ5_0* p) {
+    p->d[r] = Load16(b.d);
+    PutFifthBitMask(Load32(b.high), r, p->h);
+    PutNibbleBytes(b.q, r, p->q);
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelQ5_0>(panel, blocks, rows, [](const PanelQ5_0& p, size_t r, Block* b) {
+    Store16(p.d[r], b->d);
+    Store32(GetFifthBitMask(p.h, r), b->high);
+    GetNibbleBytes(p.q, r, b->q);
+  });
+}
+
+}  // namespace
+
+extern const Format kQ5_0 = {
+    .name = "Q5_0",
+    .gguf_type = 6,
+    .block_values = 32,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .zero = kZero,
+    .decode = Decode,
+    .encode = Encode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelQ5_0),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

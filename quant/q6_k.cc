@@ -1,0 +1,110 @@
+// Q6_K: 256 weights of 6 bits in 16 halves of 16, each with an int8 scale under one f16
+// factor. 6.5625 bits per weight.
+//
+//   byte  0 ..... 127 | 128 .. 191 | 192 .. 207 | 208 209
+//         low[128]    | high[64]   | scales[16] | d
+//
+//   unit s = 4 n + t (n = 0, 1; t = 0..3), weight j = 0..31:
+//   u = nibble t / 2 of low[64 n + 32 (t % 2) + j]  +  16 * (bits 2 t, 2 t + 1 of high[32 n + j])
+//   weight = d * scales[2 s + j / 16] * (u - 32)
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+#include "quant/planes.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t low[128];
+  uint8_t high[64];
+  int8_t scales[16];
+  uint8_t d[2];
+};
+static_assert(sizeof(Block) == 210);
+
+constexpr uint8_t kZero = 32;
+
+// Where unit s keeps its bits.
+struct Place {
+  size_t low, high;  // first byte of each array
+  int low_shift, high_shift;
+};
+Place PlaceOf(size_t s) {
+  const size_t n = s / 4, t = s % 4;
+  return {64 * n + 32 * (t % 2), 32 * n, static_cast<int>(t / 2 * 4), static_cast<int>(2 * t)};
+}
+
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index / 8];
+  const size_t s = index % 8;
+  const Place at = PlaceOf(s);
+  for (size_t j = 0; j < 32; ++j) {
+    const int low = b.low[at.low + j] >> at.low_shift & 15;
+    out->u[j] = static_cast<uint8_t>(low | (b.high[at.high + j] >> at.high_shift & 3) << 4);
+  }
+  out->scale = LoadF16(b.d);
+  out->min = 0;
+  NoSubScales(out);
+  for (size_t h = 0; h < 2; ++h) out->sub[h] = b.scales[2 * s + h];
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) {
+  DecodeCodes(blocks, n, out, kZero, Codes);
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelQ6_K>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ6_K* p) {
+    p->d[r] = Load16(b.d);
+    for (size_t i = 0; i < 16; ++i) p->sc[i][r] = b.scales[i];
+    for (size_t s = 0; s < 8; ++s) {
+      const Place at = PlaceOf(s);
+      uint32_t low[8], high[8];
+      for (size_t g = 0; g < 8; ++g) {
+        low[g] = Load32(b.low + at.low + 4 * g) >> at.low_shift & kLow4;
+        high[g] = Load32(b.high + at.high + 4 * g) >> at.high_shift & kLow2;
+      }
+      PutNibbles(low, r, p->unit[s].q);
+      PutBits45(high, r, p->unit[s].h);
+    }
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelQ6_K>(panel, blocks, rows, [](const PanelQ6_K& p, size_t r, Block* b) {
+    *b = {};
+    Store16(p.d[r], b->d);
+    for (size_t i = 0; i < 16; ++i) b->scales[i] = p.sc[i][r];
+    for (size_t s = 0; s < 8; ++s) {
+      const Place at = PlaceOf(s);
+      uint32_t low[8], high[8];
+      GetNibbles(p.unit[s].q, r, low);
+      GetBits45(p.unit[s].h, r, high);
+      for (size_t g = 0; g < 8; ++g) {
+        uint8_t* to_low = b->low + at.low + 4 * g;
+        uint8_t* to_high = b->high + at.high + 4 * g;
+        Store32(Load32(to_low) | low[g] << at.low_shift, to_low);
+        Store32(Load32(to_high) | high[g] << at.high_shift, to_high);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+extern const Format kQ6_K = {
+    .name = "Q6_K",
+    .gguf_type = 14,
+    .block_values = 256,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .zero = kZero,
+    .sub16 = true,
+    .decode = Decode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelQ6_K),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice

@@ -1,0 +1,79 @@
+// Q8_0: 32 int8 weights share one f16 scale. 8.5 bits per weight.
+//
+//   byte  0 1 | 2 ...... 33
+//         d   | q[32]              weight j = d * q[j]
+#include "quant/blocks.h"
+#include "quant/format.h"
+#include "quant/half.h"
+#include "quant/panels.h"
+
+namespace sluice {
+namespace {
+
+struct Block {
+  uint8_t d[2];
+  uint8_t q[32];
+};
+static_assert(sizeof(Block) == 34);
+
+constexpr uint8_t kZero = 128;
+
+// Flipping the sign bit turns int8 into an unsigned code with zero point 128.
+void Codes(const uint8_t* row, size_t index, Codes32* out) {
+  const Block& b = AsBlocks<Block>(row)[index];
+  for (size_t j = 0; j < 32; ++j) out->u[j] = b.q[j] ^ 0x80;
+  out->scale = LoadF16(b.d);
+  out->min = 0;
+  NoSubScales(out);
+}
+
+void Decode(const uint8_t* blocks, size_t n, float* out) {
+  DecodeCodes(blocks, n, out, kZero, Codes);
+}
+
+void Encode(const float* in, size_t n, uint8_t* blocks) {
+  Block* b = AsBlocks<Block>(blocks);
+  for (size_t i = 0; i < n; i += 32, ++b) {
+    const float d = std::fabs(SignedMax(in + i, 32)) / 127;
+    const float inverse = InverseOrZero(d);
+    StoreF16(d, b->d);
+    for (size_t j = 0; j < 32; ++j) {
+      // Halves round away from zero, as ggml's plain quantiser does.
+      const float v = in[i + j] * inverse;
+      const uint8_t size = CutToCode(std::fabs(v) + 0.5f, 127);
+      b->q[j] = static_cast<uint8_t>(v < 0 ? -size : size);
+    }
+  }
+}
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  PackPanels<Block, PanelQ8_0>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ8_0* p) {
+    p->d[r] = Load16(b.d);
+    for (size_t g = 0; g < 8; ++g) memcpy(p->q[g] + 4 * r, b.q + 4 * g, 4);
+  });
+}
+void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
+  UnpackPanels<Block, PanelQ8_0>(panel, blocks, rows, [](const PanelQ8_0& p, size_t r, Block* b) {
+    Store16(p.d[r], b->d);
+    for (size_t g = 0; g < 8; ++g) memcpy(b->q + 4 * g, p.q[g] + 4 * r, 4);
+  });
+}
+
+}  // namespace
+
+extern const Format kQ8_0 = {
+    .name = "Q8_0",
+    .gguf_type = 8,
+    .block_values = 32,
+    .block_bytes = sizeof(Block),
+    .arithmetic = Arithmetic::kInt8,
+    .zero = kZero,
+    .decode = Decode,
+    .encode = Encode,
+    .codes = Codes,
+    .panel_block_bytes = sizeof(PanelQ8_0),
+    .to_panel = ToPanel,
+    .from_panel = FromPanel,
+};
+
+}  // namespace sluice
