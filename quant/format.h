@@ -23,11 +23,12 @@ enum class Arithmetic : uint8_t {
 };
 
 // The integer form of 32 consecutive weights of one row. With a = activations, da their scale:
-//   I = sum over the two halves h of sub[h] * sum((u - zero) * a)     (sub = 1 unless
-//   Format::sub16) f = fma(float(I), scale * da, f) m = fma(min, da * float(sum a), m) (formats
-//   with a minimum)
-//       with sub16: m = fma(min, da * float(sub_min[0] * sum16[0] + sub_min[1] * sum16[1]), m)
+//   I = sum over the two halves h of sub[h] * sum((u - zero) * a)
+//   f = fma(float(I), scale * da, f)
+//   M = sum over the two halves h of sub_min[h] * sum(a)
+//   m = fma(min, da * float(M), m)
 //   y = f - m
+// Without Format::sub16 every sub and sub_min is 1; without has_min, m is left out.
 struct Codes32 {
   uint8_t u[32];
   float scale;
