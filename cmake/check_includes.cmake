@@ -54,7 +54,7 @@ rule("include \"simd/vector_ops\\.h\"|[^a-zA-Z]QuantiseRow\\(" "^(simd|quant|tes
 rule("include <(sys/mman|sched|hwloc|numa|numaif|sys/sysinfo|pthread|omp)\\.h>"
   "^(src/machine|tests|bench)/|^src/base/(mapped_file|arena)\\.cc"
   "only src/machine, mapped_file.cc and arena.cc ask the system about cores and memory")
-rule("\"(blk\\.|token_embd|output_norm|[a-z_%]*\\.attention\\.)" "^(src/model/arch|src/file|tests|bench)/"
-  "only src/model/arch and src/file know tensor names and model keys")
+rule("\"(blk\\.|token_embd|output_norm|[a-z_%]*\\.attention\\.)" "^(src/file|tests|bench)/|^src/model/(arch/|binder|config_reader)"
+  "only the architectures, the binder and src/file know tensor names and model keys")
 rule("\"tokenizer\\." "^(src/text|src/file|tests|bench)/"
   "only src/text knows the tokenizer's keys")
