@@ -1,0 +1,85 @@
+#include "cli/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr size_t kBarCells = 24;
+
+size_t TerminalColumns() {
+  struct winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+std::string Bar(uint64_t done, uint64_t total) {
+  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  const auto full = static_cast<size_t>(share * kBarCells);
+  char percent[16];
+  std::snprintf(percent, sizeof(percent), " %3.0f%%", 100 * share);
+  return "[" + std::string(full, '#') + std::string(kBarCells - full, '.') + "]" + percent;
+}
+
+std::string Left(double seconds) {
+  char text[32];
+  const auto s = static_cast<unsigned long long>(seconds + 0.5);
+  std::snprintf(text, sizeof(text), ", %llu:%02llu left", s / 60, s % 60);
+  return text;
+}
+
+}  // namespace
+
+std::string HumanBytes(uint64_t bytes) {
+  static const char* const kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+Progress::Progress(std::string title, Unit unit)
+    : title_(std::move(title)), unit_(unit), visible_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (visible_) std::fputs("\r\x1b[K", stderr);
+}
+
+void Progress::Update(uint64_t done, uint64_t total, const std::string& note) {
+  if (!visible_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  first_ = std::min(first_, done);
+  if (now - drawn_ < kRedraw && done < total) return;
+  drawn_ = now;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const double rate = seconds > 0 ? static_cast<double>(done - first_) / seconds : 0;
+
+  std::string line = title_ + " ";
+  if (total > 0) line += Bar(done, total) + " ";
+  if (unit_ == Unit::kBytes) {
+    line += HumanBytes(done);
+    if (rate > 0) line += ", " + HumanBytes(static_cast<uint64_t>(rate)) + "/s";
+  } else {
+    line += std::to_string(done);
+    if (total > 0) line += "/" + std::to_string(total);
+  }
+  if (total > done && rate > 0) line += Left(static_cast<double>(total - done) / rate);
+  if (!note.empty()) line += "  " + note;
+  line.resize(std::min(line.size(), TerminalColumns() - 1));
+  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace sluice
