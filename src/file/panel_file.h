@@ -1,0 +1,73 @@
+// The sidecar of a GGUF: its matrices in panel form, converted once, then mapped
+// read-only and shared by all processes. It lies in the cache folder under a
+// name made of the GGUF's content, so that a moved or copied model finds it and
+// a changed one does not. Made and read by src/model/weight_store.
+#ifndef SLUICE_SRC_FILE_PANEL_FILE_H_
+#define SLUICE_SRC_FILE_PANEL_FILE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/mapped_file.h"
+#include "src/base/status.h"
+#include "src/file/gguf.h"
+
+namespace sluice {
+
+// Raised with every change of quant/panels.h or of this file's layout: older sidecars are then not
+// found.
+inline constexpr uint32_t kPanelLayoutVersion = 1;
+
+// $SLUICE_CACHE, else $XDG_CACHE_HOME/sluice, else ~/.cache/sluice; an error if the environment has
+// none.
+Result<std::string> CacheFolder();
+
+class PanelFile {
+ public:
+  // Calls the function for each of 0..n-1, in any order, on any threads, and returns when all are
+  // done.
+  using ParallelFor = std::function<void(size_t n, const std::function<void(size_t)>&)>;
+  // Bytes written so far, of all. Called from the threads of ParallelFor.
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+
+  // Where the sidecar of `gguf` belongs.
+  static Result<std::string> PathOf(const Gguf& gguf);
+
+  // kNotFound: there is none; kCorrupt: there is one that contradicts itself or `gguf` (write it
+  // again).
+  static Result<std::unique_ptr<PanelFile>> Open(const Gguf& gguf);
+
+  // Converts `tensors` (those without a panel form are left out) and puts the file into place. On
+  // any failure, a full or read-only disk for one, nothing is left behind.
+  static Status Write(const Gguf& gguf, std::span<const GgufTensor* const> tensors,
+                      const ParallelFor& parallel_for, const Progress& progress);
+
+  // The panels of a tensor, 4096-byte aligned, in the order of MakePanels; null: not in this file.
+  const uint8_t* Find(std::string_view tensor) const;
+
+  // Compares all data with its checksums; reads the whole file. Open checks the directory only.
+  Status Verify() const;
+
+  const std::string& path() const { return file_->path(); }
+  uint64_t bytes() const { return file_->bytes().size(); }
+  uint64_t ResidentBytes() const { return file_->ResidentBytes(); }
+
+ private:
+  struct Entry {
+    std::string_view name;  // in the map
+    uint64_t offset = 0, bytes = 0, panel_bytes = 0;
+    uint64_t hash = 0;
+  };
+  Status ReadDirectory(const Gguf& gguf);
+
+  std::unique_ptr<MappedFile> file_;
+  std::vector<Entry> entries_;  // sorted by name
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_FILE_PANEL_FILE_H_
