@@ -11,29 +11,33 @@
 
 namespace sluice {
 
-constexpr size_t kSpan = 64;       // positions per span = positions per KV page
-constexpr size_t kUnitSpans = 8;   // spans per unit
+constexpr size_t kSpan = 64;      // positions per span = positions per KV page
+constexpr size_t kUnitSpans = 8;  // spans per unit
 
 enum class KvType : uint8_t { kF32, kF16, kBF16, kQ8 };
 const char* KvTypeName(KvType type);  // "f32" ...
 
-// One page holds 64 positions of one (layer, kv head): keys [key_dim][64] (position in the lanes), then
-// values [64][value_dim]. kQ8: int8 with one f16 scale per 32 values of a position's key or value.
+// One page holds 64 positions of one (layer, kv head): keys [key_dim][64] (position in the lanes),
+// then values [64][value_dim]. kQ8: int8 with one f16 scale per 32 values of a position's key or
+// value.
 struct KvShape {
   size_t key_dim = 0, value_dim = 0;  // floats per position; multiples of 8 (of 32 for kQ8)
   KvType type = KvType::kF16;
 };
-// Bytes of one page, a multiple of 64. A page must start zeroed (finite values behind the last key).
+// Bytes of one page, a multiple of 64. A page must start zeroed (finite values behind the last
+// key).
 size_t KvPageBytes(const KvShape& shape);
 // Rounds and stores one position's key and value at `slot` (0..63) of a page.
-void KvStore(const KvShape& shape, uint8_t* page, size_t slot, const float* key, const float* value);
+void KvStore(const KvShape& shape, uint8_t* page, size_t slot, const float* key,
+             const float* value);
 // Reads them back as floats (tests, context shift).
 void KvLoad(const KvShape& shape, const uint8_t* page, size_t slot, float* key, float* value);
 
 struct AttentionArgs {
   KvShape shape;
-  // Page of span s (absolute positions 64s .. 64s+63): pages[s % ring_pages]. Full layers: ring_pages is
-  // the table's length and never wraps; sliding-window layers reuse entries as a ring.
+  // Page of span s (absolute positions 64s .. 64s+63): pages[s % ring_pages]. Full layers:
+  // ring_pages is the table's length and never wraps; sliding-window layers reuse entries as a
+  // ring.
   const uint8_t* const* pages = nullptr;
   size_t ring_pages = 0;
   // Query rows of this tile, any mix of heads and positions that share the kv head.
@@ -50,6 +54,28 @@ struct AttentionArgs {
 size_t AttentionScratchBytes(const KvShape& shape);
 // Takes any number of queries; works through them in tiles.
 void Attention(const AttentionArgs& args);
+
+// The same in two steps, for splitting one long context over threads (decode with few kv heads). A
+// unit is 512 positions; its result for one query is a state of AttentionStateFloats(shape) floats.
+// First, in any order and on any thread, states[(unit - unit_begin) * queries + q] for each unit;
+// then, per query or for all, the merge in ascending order, which writes `out`. Same bytes as
+// Attention when [unit_begin, unit_end) covers every unit the queries see, from AttentionFirstUnit
+// to AttentionEndUnit.
+constexpr size_t AttentionStateFloats(const KvShape& shape) {
+  return (shape.value_dim + 15) / 16 * 16 +
+         16;  // sums [value_dim], padding, maximum, sum of weights
+}
+constexpr size_t kUnitPositions = kSpan * kUnitSpans;
+inline size_t AttentionFirstUnit(int32_t first) {
+  return static_cast<size_t>(first) / kUnitPositions;
+}
+inline size_t AttentionEndUnit(int32_t position) {
+  return static_cast<size_t>(position) / kUnitPositions + 1;
+}
+// Writes the states [queries] of one unit; `out` and `sink` are not used.
+void AttentionUnit(const AttentionArgs& args, size_t unit, float* states);
+// states: [units][queries][AttentionStateFloats]; uses shape, queries, sink and out.
+void AttentionMerge(const AttentionArgs& args, const float* states, size_t units);
 
 }  // namespace sluice
 #endif  // SLUICE_SIMD_ATTENTION_H_

@@ -105,7 +105,8 @@ HWY_INLINE V Tanh(D d, V x) {
 // t = 1 / (1 + 0.35 a), M = t P(t) to 3e-8. Small tails keep their relative precision.
 template <class D, class V>
 HWY_INLINE V NormalCdf(D d, V x) {
-  const V a = hn::Abs(x), one = hn::Set(d, 1.0f), half = hn::Set(d, 0.5f);
+  const V one = hn::Set(d, 1.0f), half = hn::Set(d, 0.5f);
+  const V a = hn::Min(hn::Abs(x), hn::Set(d, 14.5f));  // the tail there is below the smallest float
   const V t = hn::Div(one, hn::MulAdd(hn::Set(d, 0.35f), a, one));
   V p = hn::MulAdd(hn::Set(d, -2.9157339e-2f), t, hn::Set(d, 0.14402853f));
   p = hn::MulAdd(p, t, hn::Set(d, -0.25583461f));

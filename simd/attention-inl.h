@@ -1,0 +1,236 @@
+// The inner loops of attention: N queries against one page of 64 positions.
+// What one query's numbers are depends on no other query: N, the register
+// tiles and the skipped positions change only which work is done together.
+// Only simd/attention.cc includes this.
+#if defined(SLUICE_SIMD_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_SIMD_ATTENTION_INL_H_
+#undef SLUICE_SIMD_ATTENTION_INL_H_
+#else
+#define SLUICE_SIMD_ATTENTION_INL_H_
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "simd/kv_page-inl.h"
+#include "simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+constexpr float kLowest = -1e30f;  // start maximum: finite, so that differences of two are not NaN
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+constexpr size_t kAccumulators = 24;  // of 32 vector registers
+#else
+constexpr size_t kAccumulators = 12;  // of 16
+#endif
+
+// How many vectors go beside N queries in registers: a power of two, at most 8 and at most `most`.
+constexpr size_t VectorsBeside(size_t n, size_t most) {
+  size_t v = 1;
+  while (2 * v * n <= kAccumulators && 2 * v <= most && v < 8) v *= 2;
+  return v;
+}
+
+// Behind the output sums of a query's state: its largest score so far and the sum of its weights.
+struct Softmax {
+  float max, sum;
+};
+
+// scores[t][slot] = q[t] . key[slot], one FMA chain over the dimensions, for whole register tiles
+// of slots around [begin, end). q: [key_dim][N].
+template <size_t N, class Source>
+HWY_INLINE void Scores(const Source& source, size_t key_dim, const float* HWY_RESTRICT q,
+                       size_t begin, size_t end, float* HWY_RESTRICT scores) {
+  constexpr size_t kVecs = VectorsBeside(N, kSpan / kLanes), kStep = kVecs * kLanes;
+  const FloatTag d;
+  for (size_t slot = begin / kStep * kStep; slot < end; slot += kStep) {
+    FloatVec acc[N][kVecs], key[kVecs];
+    HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
+      HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) acc[t][v] = hn::Zero(d);
+    }
+    for (size_t i = 0; i < key_dim; ++i) {
+      HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+        key[v] = source.Key(d, i, slot + v * kLanes);
+      }
+      HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
+        const FloatVec query = hn::Set(d, q[i * N + t]);
+        HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+          acc[t][v] = hn::MulAdd(key[v], query, acc[t][v]);
+        }
+      }
+    }
+    HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
+      HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+        hn::Store(acc[t][v], d, scores + t * kSpan + slot + v * kLanes);
+      }
+    }
+  }
+}
+
+// kVecs vectors of the output from `dim` on, for N queries: o = o * c, then one FMA chain over the
+// slots.
+template <size_t N, size_t kVecs, class D, class Source>
+HWY_INLINE void Accumulate(D d, const Source& source, size_t dim, const float* HWY_RESTRICT p,
+                           size_t begin, size_t end, const float* HWY_RESTRICT c,
+                           float* HWY_RESTRICT o, size_t o_stride) {
+  using V = hn::Vec<D>;
+  constexpr size_t kWidth = hn::MaxLanes(d);
+  V acc[N][kVecs], value[kVecs];
+  HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
+    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+      acc[t][v] = hn::Mul(hn::LoadU(d, o + t * o_stride + dim + v * kWidth), hn::Set(d, c[t]));
+    }
+  }
+  for (size_t slot = begin; slot < end; ++slot) {
+    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+      value[v] = source.Value(d, slot, dim + v * kWidth);
+    }
+    HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
+      const V weight = hn::Set(d, p[t * kSpan + slot]);
+      HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+        acc[t][v] = hn::MulAdd(value[v], weight, acc[t][v]);
+      }
+    }
+  }
+  HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
+    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+      hn::StoreU(acc[t][v], d, o + t * o_stride + dim + v * kWidth);
+    }
+  }
+}
+
+// All of value_dim, from `dim` on: as many full tiles as fit, then half as wide, and eight floats
+// at the end.
+template <size_t N, size_t kVecs, class Source>
+HWY_INLINE void AccumulateRow(const Source& source, size_t dim, size_t value_dim, const float* p,
+                              size_t begin, size_t end, const float* c, float* o, size_t o_stride) {
+  const FloatTag d;
+  for (; dim + kVecs * kLanes <= value_dim; dim += kVecs * kLanes) {
+    Accumulate<N, kVecs>(d, source, dim, p, begin, end, c, o, o_stride);
+  }
+  if (dim == value_dim) return;
+  if constexpr (kVecs > 1) {
+    AccumulateRow<N, kVecs / 2>(source, dim, value_dim, p, begin, end, c, o, o_stride);
+  } else if constexpr (kLanes > 8) {
+    Accumulate<N, 1>(hn::CappedTag<float, 8>(), source, dim, p, begin, end, c, o, o_stride);
+  }
+}
+
+// Which slots of a span a query sees: [begin, end), empty when begin >= end.
+struct Slots {
+  int64_t begin, end;
+  bool Empty() const { return begin >= end; }
+};
+
+// Turns one query's raw scores of a span into weights in place, moves its maximum and sum on, and
+// returns the factor for what it had summed before. Slots it does not see get weight 0.
+HWY_INLINE float Weights(const AttentionArgs& a, Slots seen, float* HWY_RESTRICT scores,
+                         Softmax& state) {
+  constexpr size_t kVecs = kSpan / kLanes;
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const FloatVec low = hn::Set(d, kLowest), scale = hn::Set(d, a.scale);
+  FloatVec s[kVecs];
+  HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+    s[v] = hn::Mul(hn::Load(d, scores + v * kLanes), scale);
+  }
+  if (a.soft_cap > 0) {
+    const FloatVec cap = hn::Set(d, a.soft_cap);
+    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+      s[v] = hn::Mul(cap, Tanh(d, hn::Div(s[v], cap)));
+    }
+  }
+  const bool partial = seen.begin > 0 || seen.end < static_cast<int64_t>(kSpan);
+  const auto begin = hn::Set(di, static_cast<int32_t>(HWY_MAX(seen.begin, 0)));
+  const auto end = hn::Set(di, static_cast<int32_t>(HWY_MIN(seen.end, 64)));
+  if (partial) {
+    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+      const auto slot = hn::Iota(di, static_cast<int32_t>(v * kLanes));
+      const auto mask = hn::AndNot(hn::Lt(slot, begin), hn::Lt(slot, end));
+      s[v] = hn::IfThenElse(hn::RebindMask(d, mask), s[v], low);
+    }
+  }
+  FloatVec top = s[0];
+  HWY_UNROLL(64) for (size_t v = 1; v < kVecs; ++v) top = hn::Max(top, s[v]);
+  const float max = HWY_MAX(state.max, hn::ReduceMax(d, top));
+  const FloatVec maxes = hn::Set(d, max);
+  HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+    // A masked score is so low that its exp is exactly 0, except where nothing was seen yet.
+    const FloatVec e = ExpNonPositive(d, hn::Sub(s[v], maxes));
+    s[v] = hn::IfThenElseZero(hn::Gt(s[v], low), e);
+    hn::Store(s[v], d, scores + v * kLanes);
+  }
+  FloatVec lanes[kSumVecs];
+  HWY_UNROLL(64) for (size_t v = 0; v < kSumVecs; ++v) {
+    lanes[v] =
+        hn::Add(hn::Add(s[v], s[v + kSumVecs]), hn::Add(s[v + 2 * kSumVecs], s[v + 3 * kSumVecs]));
+  }
+  const float factor = hn::GetLane(ExpNonPositive(d, hn::Set(d, state.max - max)));
+  const auto sum =
+      hn::MulAdd(hn::Set(d, state.sum), hn::Set(d, factor), hn::Set(d, SumTree(lanes)));
+  state = {max, hn::GetLane(sum)};
+  return factor;
+}
+
+// A query's state: `width` output sums, a multiple of 16, and a Softmax.
+HWY_INLINE Softmax LoadSoftmax(const float* state, size_t width) {
+  return {state[width], state[width + 1]};
+}
+HWY_INLINE void StoreSoftmax(Softmax s, float* state, size_t width) {
+  state[width] = s.max;
+  state[width + 1] = s.sum;
+}
+HWY_INLINE void ClearState(float* state, size_t width) {
+  for (size_t i = 0; i < width; i += kLanes)
+    hn::StoreU(hn::Zero(FloatTag()), FloatTag(), state + i);
+  StoreSoftmax({kLowest, 0.0f}, state, width);
+}
+
+HWY_INLINE float Exp1(float x) {
+  return hn::GetLane(ExpNonPositive(FloatTag(), hn::Set(FloatTag(), x)));
+}
+// The fused product of three floats, also where the compiler has no scalar FMA.
+HWY_INLINE float Fma1(float a, float b, float c) {
+  const hn::CappedTag<float, 4> d;
+  return hn::GetLane(hn::MulAdd(hn::Set(d, a), hn::Set(d, b), hn::Set(d, c)));
+}
+
+// state = state (earlier units) + next. An empty side has a factor of 0 or sums of 0: it changes
+// nothing.
+HWY_INLINE void MergeState(const float* HWY_RESTRICT next, size_t width,
+                           float* HWY_RESTRICT state) {
+  const FloatTag d;
+  const Softmax a = LoadSoftmax(state, width), b = LoadSoftmax(next, width);
+  const float max = HWY_MAX(a.max, b.max), ca = Exp1(a.max - max), cb = Exp1(b.max - max);
+  const FloatVec va = hn::Set(d, ca), vb = hn::Set(d, cb);
+  for (size_t i = 0; i < width; i += kLanes) {
+    const FloatVec old = hn::Mul(hn::LoadU(d, state + i), va);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, next + i), vb, old), d, state + i);
+  }
+  StoreSoftmax({max, Fma1(b.sum, cb, a.sum * ca)}, state, width);
+}
+
+// out = sums / sum of weights. A sink joins the maximum and the denominator here, after the last
+// unit. Adding 0 turns -0 into 0: skipped work can change the sign of a zero and nothing else.
+HWY_INLINE void FinishState(const float* HWY_RESTRICT state, size_t width, const float* sink,
+                            size_t value_dim, float* HWY_RESTRICT out) {
+  const FloatTag d;
+  const Softmax s = LoadSoftmax(state, width);
+  float factor = s.sum > 0 ? 1.0f / s.sum : 0.0f;
+  if (sink) {
+    const float max = HWY_MAX(s.max, *sink), c = Exp1(s.max - max);
+    factor = c / Fma1(s.sum, c, Exp1(*sink - max));
+  }
+  const FloatVec f = hn::Set(d, factor), zero = hn::Zero(d);
+  for (size_t i = 0; i < value_dim; i += kLanes) {
+    const FloatVec v = hn::Add(hn::Mul(hn::LoadU(d, state + i), f), zero);
+    hn::StoreN(v, d, out + i, value_dim - i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_SIMD_ATTENTION_INL_H_

@@ -1,0 +1,243 @@
+// Attention over KV pages: divides queries into blocks and groups, walks units and spans in order.
+#include "simd/attention.h"
+
+#include "simd/attention_plan.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/attention.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "simd/attention-inl.h"
+#include "simd/kv_page-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Widest group of queries: against float keys, and for the output sums.
+constexpr size_t kWideScores = kLanes == 16 ? 12 : 6;
+constexpr size_t kWideSums = 6;
+// Pages are turned into floats once for more queries than this, on the fly for fewer.
+constexpr size_t kFewQueries = 8;
+
+// Queries [begin, begin + count) of a call, packed, with the scratch they use.
+struct Block {
+  const AttentionArgs& a;
+  size_t begin, count;
+  ScratchPlan plan;
+  size_t width, state_floats;
+
+  Block(const AttentionArgs& args, size_t from)
+      : a(args),
+        begin(from),
+        count(HWY_MIN(args.queries - from, BlockQueries(args.shape))),
+        plan(args.shape),
+        width(RoundUp16(args.shape.value_dim)),
+        state_floats(AttentionStateFloats(args.shape)) {}
+
+  float* Scratch(size_t offset) const { return reinterpret_cast<float*>(a.scratch) + offset; }
+  bool Wide() const { return count > kFewQueries; }
+  // Groups go by position in the block only, so packing and every span agree.
+  size_t GroupSize(size_t at) const {
+    const size_t left = count - at;
+    return Wide() && left >= kWideScores ? kWideScores : HWY_MIN(left, 4);
+  }
+  Slots Seen(size_t q, size_t span) const {
+    const int64_t base = static_cast<int64_t>(span * kSpan);
+    return {HWY_MAX(a.first[begin + q] - base, 0),
+            HWY_MIN(a.position[begin + q] + 1 - base, static_cast<int64_t>(kSpan))};
+  }
+};
+
+// Groups of queries with the query innermost: [key_dim][group].
+void PackQueries(const Block& b) {
+  float* to = b.Scratch(b.plan.queries);
+  const size_t key_dim = b.a.shape.key_dim;
+  for (size_t at = 0, n; at < b.count; at += n, to += n * key_dim) {
+    n = b.GroupSize(at);
+    for (size_t t = 0; t < n; ++t) {
+      const float* q = b.a.query[b.begin + at + t];
+      for (size_t i = 0; i < key_dim; ++i) to[i * n + t] = q[i];
+    }
+  }
+}
+
+// One span for the N queries from `at` on.
+template <size_t N, class Source>
+HWY_NOINLINE void RunGroup(const Block& b, const Source& source, size_t span, size_t at,
+                           float* states) {
+  Slots seen[N];
+  size_t begin = kSpan, end = 0;
+  for (size_t t = 0; t < N; ++t) {
+    seen[t] = b.Seen(at + t, span);
+    if (seen[t].Empty()) continue;
+    begin = HWY_MIN(begin, static_cast<size_t>(seen[t].begin));
+    end = HWY_MAX(end, static_cast<size_t>(seen[t].end));
+  }
+  if (begin >= end) return;
+  float* scores = b.Scratch(b.plan.scores);
+  Scores<N>(source, b.a.shape.key_dim, b.Scratch(b.plan.queries) + at * b.a.shape.key_dim, begin,
+            end, scores);
+  float factor[N];
+  float* o = states + at * b.state_floats;
+  for (size_t t = 0; t < N; ++t) {
+    float* p = scores + t * kSpan;
+    if (seen[t].Empty()) {
+      factor[t] = 1.0f;
+      hwy::ZeroBytes(p, kSpan * sizeof(float));
+      continue;
+    }
+    float* state = o + t * b.state_floats;
+    Softmax s = LoadSoftmax(state, b.width);
+    factor[t] = Weights(b.a, seen[t], p, s);
+    StoreSoftmax(s, state, b.width);
+  }
+  constexpr size_t kSums = HWY_MIN(N, kWideSums), kVecs = VectorsBeside(kSums, kSpan / kLanes);
+  for (size_t t = 0; t < N; t += kSums) {
+    AccumulateRow<kSums, kVecs>(source, 0, b.a.shape.value_dim, scores + t * kSpan, begin, end,
+                                factor + t, o + t * b.state_floats, b.state_floats);
+  }
+}
+
+template <class Source>
+void RunSpan(const Block& b, const Source& source, size_t span, float* states) {
+  for (size_t at = 0, n; at < b.count; at += n) {
+    n = b.GroupSize(at);
+    switch (n) {
+      case 1:
+        RunGroup<1>(b, source, span, at, states);
+        break;
+      case 2:
+        RunGroup<2>(b, source, span, at, states);
+        break;
+      case 3:
+        RunGroup<3>(b, source, span, at, states);
+        break;
+      case 4:
+        RunGroup<4>(b, source, span, at, states);
+        break;
+      default:
+        if constexpr (hwy::IsSame<Source, PlainSource<float>>()) {
+          RunGroup<kWideScores>(b, source, span, at, states);
+        }
+    }
+  }
+}
+
+// A whole page as floats in scratch.
+template <class Source>
+PlainSource<float> Expand(const Block& b, const Source& source) {
+  const FloatTag d;
+  const KvShape& shape = b.a.shape;
+  float* keys = b.Scratch(b.plan.keys);
+  float* values = b.Scratch(b.plan.values);
+  for (size_t i = 0; i < shape.key_dim; ++i) {
+    for (size_t slot = 0; slot < kSpan; slot += kLanes) {
+      hn::Store(source.Key(d, i, slot), d, keys + i * kSpan + slot);
+    }
+  }
+  const hn::CappedTag<float, 8> d8;
+  for (size_t slot = 0; slot < kSpan; ++slot) {
+    float* to = values + slot * b.plan.value_stride;
+    size_t i = 0;
+    for (; i + kLanes <= shape.value_dim; i += kLanes)
+      hn::Store(source.Value(d, slot, i), d, to + i);
+    if (i < shape.value_dim) hn::Store(source.Value(d8, slot, i), d8, to + i);
+  }
+  return PlainSource<float>(keys, values, b.plan.value_stride);
+}
+
+// Starts the block's states afresh and takes them through the spans of one unit.
+void RunUnit(const Block& b, size_t unit, float* states) {
+  for (size_t q = 0; q < b.count; ++q) ClearState(states + q * b.state_floats, b.width);
+  for (size_t span = unit * kUnitSpans; span < (unit + 1) * kUnitSpans; ++span) {
+    bool seen = false;
+    for (size_t q = 0; q < b.count && !seen; ++q) seen = !b.Seen(q, span).Empty();
+    if (!seen) continue;
+    const uint8_t* page = b.a.pages[span % b.a.ring_pages];
+    const auto run = [&](const auto& source) HWY_ATTR {
+      if constexpr (hwy::IsSame<hwy::RemoveCvRef<decltype(source)>, PlainSource<float>>()) {
+        RunSpan(b, source, span, states);
+      } else if (b.Wide()) {
+        RunSpan(b, Expand(b, source), span, states);
+      } else {
+        RunSpan(b, source, span, states);
+      }
+    };
+    WithSource(b.a.shape, page, b.Scratch(b.plan.scale_table), run);
+  }
+}
+
+void RunBlock(const Block& b) {
+  PackQueries(b);
+  float* states = b.Scratch(b.plan.states);
+  float* unit_states = b.Scratch(b.plan.unit_states);
+  size_t unit_begin = SIZE_MAX, unit_end = 0;
+  for (size_t q = 0; q < b.count; ++q) {
+    ClearState(states + q * b.state_floats, b.width);
+    unit_begin = HWY_MIN(unit_begin, AttentionFirstUnit(b.a.first[b.begin + q]));
+    unit_end = HWY_MAX(unit_end, AttentionEndUnit(b.a.position[b.begin + q]));
+  }
+  for (size_t unit = unit_begin; unit < unit_end; ++unit) {
+    RunUnit(b, unit, unit_states);
+    for (size_t q = 0; q < b.count; ++q) {
+      MergeState(unit_states + q * b.state_floats, b.width, states + q * b.state_floats);
+    }
+  }
+  for (size_t q = 0; q < b.count; ++q) {
+    const size_t i = b.begin + q;
+    FinishState(states + q * b.state_floats, b.width, b.a.sink ? b.a.sink + i : nullptr,
+                b.a.shape.value_dim, b.a.out[i]);
+  }
+}
+
+void Attention(const AttentionArgs& a) {
+  for (size_t at = 0; at < a.queries; at += BlockQueries(a.shape)) RunBlock(Block(a, at));
+}
+
+void AttentionUnit(const AttentionArgs& a, size_t unit, float* states) {
+  for (size_t at = 0; at < a.queries; at += BlockQueries(a.shape)) {
+    const Block b(a, at);
+    PackQueries(b);
+    RunUnit(b, unit, states + at * b.state_floats);
+  }
+}
+
+void AttentionMerge(const AttentionArgs& a, const float* states, size_t units) {
+  const size_t width = RoundUp16(a.shape.value_dim), floats = AttentionStateFloats(a.shape);
+  float* sum = reinterpret_cast<float*>(a.scratch);
+  for (size_t q = 0; q < a.queries; ++q) {
+    ClearState(sum, width);
+    for (size_t u = 0; u < units; ++u)
+      MergeState(states + (u * a.queries + q) * floats, width, sum);
+    FinishState(sum, width, a.sink ? a.sink + q : nullptr, a.shape.value_dim, a.out[q]);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+
+HWY_EXPORT(Attention);
+HWY_EXPORT(AttentionUnit);
+HWY_EXPORT(AttentionMerge);
+
+size_t AttentionScratchBytes(const KvShape& shape) {
+  return (ScratchPlan(shape).floats * sizeof(float) + 63) / 64 * 64;
+}
+
+void Attention(const AttentionArgs& args) { HWY_DYNAMIC_DISPATCH(Attention)(args); }
+void AttentionUnit(const AttentionArgs& args, size_t unit, float* states) {
+  HWY_DYNAMIC_DISPATCH(AttentionUnit)(args, unit, states);
+}
+void AttentionMerge(const AttentionArgs& args, const float* states, size_t units) {
+  HWY_DYNAMIC_DISPATCH(AttentionMerge)(args, states, units);
+}
+
+}  // namespace sluice
+#endif  // HWY_ONCE
