@@ -1,0 +1,252 @@
+// Every format's kernel on every target of this CPU against ReferenceDot, bit for bit.
+#include "simd/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hwy/aligned_allocator.h"
+#include "hwy/targets.h"
+#include "quant/format.h"
+#include "simd/activations.h"
+
+namespace sluice {
+namespace {
+
+using Random = std::mt19937;
+
+constexpr float kCanary = -77.25f;
+
+// Runs f once per target the CPU has and this build contains.
+template <class F>
+void ForEachTarget(F f) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    f();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+bool Sane(const Format& format, const uint8_t* block) {
+  std::vector<float> w(format.block_values);
+  format.decode(block, w.size(), w.data());
+  return std::all_of(w.begin(), w.end(), [](float v) { return std::fabs(v) < 1e6f; });
+}
+
+// Any bytes are a valid block, except for scales that are not finite.
+void RandomBlock(const Format& format, Random& random, uint8_t* block) {
+  do {
+    for (uint32_t i = 0; i < format.block_bytes; ++i) block[i] = static_cast<uint8_t>(random());
+  } while (!Sane(format, block));
+}
+
+// `byte` wherever it leaves the block finite: the largest and smallest codes and sub-scales.
+void ExtremeBlock(const Format& format, Random& random, uint8_t byte, uint8_t* block) {
+  RandomBlock(format, random, block);
+  for (uint32_t i = 0; i < format.block_bytes; ++i) {
+    const uint8_t before = block[i];
+    block[i] = byte;
+    if (!Sane(format, block)) block[i] = before;
+  }
+}
+
+// A matrix, inputs, and the answer of the scalar definition.
+struct Problem {
+  const Format& format;
+  size_t rows, k, tokens;
+  size_t row_bytes;
+  std::vector<uint8_t> weights;  // [rows][row_bytes]
+  hwy::AlignedFreeUniquePtr<uint8_t[]> panels;
+  std::vector<float> x;  // [tokens][k]
+  std::vector<uint8_t> act_storage;
+  ActView act;
+  std::vector<float> expected;  // [tokens][rows]
+
+  Problem(const Format& f, size_t rows, size_t k, size_t tokens, bool extreme)
+      : format(f),
+        rows(rows),
+        k(k),
+        tokens(tokens),
+        row_bytes(f.RowBytes(k)),
+        weights(rows * row_bytes),
+        x(tokens * k),
+        act_storage(ActBytes(tokens, k) + 64) {
+    Random random(static_cast<uint32_t>(k * 1000 + rows + f.gguf_type));
+    FillWeights(random, extreme);
+    FillInputs(random, extreme);
+    if (format.panel_block_bytes != 0) FillPanels();
+    for (size_t t = 0; t < tokens; ++t) {
+      for (size_t r = 0; r < rows; ++r) {
+        expected.push_back(ReferenceDot(format, &weights[r * row_bytes], k, act, t, x.data()));
+      }
+    }
+  }
+
+  void FillWeights(Random& random, bool extreme) {
+    constexpr uint8_t kBytes[] = {0xff, 0x00, 0x80, 0x7f};
+    for (size_t at = 0, i = 0; at < weights.size(); at += format.block_bytes, ++i) {
+      if (extreme) {
+        ExtremeBlock(format, random, kBytes[i % 4], &weights[at]);
+      } else {
+        RandomBlock(format, random, &weights[at]);
+      }
+    }
+  }
+
+  // Token 1 is all zeros; extreme tokens have |a| = 127 everywhere, of one sign or both.
+  void FillInputs(Random& random, bool extreme) {
+    std::normal_distribution<float> normal;
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = normal(random) * (random() % 64 == 0 ? 20.0f : 1.0f);
+      if (i / k == 1) x[i] = 0;
+      if (extreme && i / k % 3 == 0) x[i] = i / k % 2 == 0 ? -1.5f : 1.5f;
+      if (extreme && i / k % 3 == 2) x[i] = random() % 2 == 0 ? -1.5f : 1.5f;
+    }
+    if (format.arithmetic != Arithmetic::kInt8) return;
+    act = MakeActView(
+        reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(act_storage.data()) + 63) / 64 * 64),
+        tokens, k);
+    for (size_t t = 0; t < tokens; ++t) QuantiseRow(&x[t * k], act, t);
+  }
+
+  void FillPanels() {
+    const size_t blocks = k / format.block_values;
+    const size_t panel_bytes = blocks * format.panel_block_bytes;
+    const size_t panel_count = (rows + kPanelRows - 1) / kPanelRows;
+    panels = hwy::AllocateAligned<uint8_t>(panel_count * panel_bytes);
+    const std::vector<uint8_t> zeros(row_bytes);
+    for (size_t p = 0; p < panel_count; ++p) {
+      const uint8_t* sources[kPanelRows];
+      for (size_t r = 0; r < kPanelRows; ++r) {
+        const size_t row = p * kPanelRows + r;
+        sources[r] = row < rows ? &weights[row * row_bytes] : zeros.data();
+      }
+      format.to_panel(sources, blocks, panels.get() + p * panel_bytes);
+    }
+  }
+
+  // Rows [begin, end) of the product for the tokens that `input` names; compares and looks for
+  // stray writes.
+  void Check(bool use_panels, size_t begin, size_t end, const std::vector<int32_t>& input,
+             bool indirect) const {
+    const size_t stride = rows + 5;
+    std::vector<float> out(input.size() * stride + kPanelRows, kCanary);
+    auto scratch = hwy::AllocateAligned<uint8_t>(MatMulScratchBytes(k));
+    MatMulArgs args;
+    args.weights = use_panels ? panels.get() : weights.data();
+    args.panels = use_panels;
+    args.rows = rows;
+    args.row_begin = begin;
+    args.row_end = end;
+    args.k = k;
+    args.tokens = input.size();
+    args.token_rows = indirect ? input.data() : nullptr;
+    args.act = act;
+    args.f32 = x.data();
+    args.f32_stride = k;
+    args.out = out.data();
+    args.out_stride = stride;
+    args.scratch = scratch.get();
+    format.matmul(args);
+    size_t wrong = 0;
+    for (size_t t = 0; t < input.size(); ++t) {
+      for (size_t r = 0; r < stride; ++r) {
+        const bool written = r >= begin && r < end;
+        const float want = written ? expected[input[t] * rows + r] : kCanary;
+        if (memcmp(&want, &out[t * stride + r], sizeof want) == 0) continue;
+        if (++wrong > 3) return;
+        ADD_FAILURE() << format.name << (use_panels ? " panels" : " rows") << " k " << k
+                      << " tokens " << input.size() << " rows " << begin << ".." << end
+                      << ": token " << t << " row " << r << " is " << out[t * stride + r]
+                      << ", expected " << want;
+      }
+    }
+  }
+
+  void CheckBoth(size_t begin, size_t end, const std::vector<int32_t>& input, bool indirect) const {
+    Check(false, begin, end, input, indirect);
+    if (panels != nullptr) Check(true, begin, end, input, indirect);
+  }
+};
+
+std::vector<int32_t> FirstTokens(size_t n) {
+  std::vector<int32_t> tokens(n);
+  for (size_t i = 0; i < n; ++i) tokens[i] = static_cast<int32_t>(i);
+  return tokens;
+}
+
+class MatMulTest : public testing::TestWithParam<const Format*> {};
+
+// Lengths of k: one block, Gemma's 640 and 2304, just past a chunk of the expansion, and odd ones.
+std::vector<size_t> Lengths(const Format& format) {
+  std::vector<size_t> lengths;
+  for (const size_t k : {32, 64, 256, 640, 1056, 1280, 2304}) {
+    if (k % format.block_values == 0) lengths.push_back(k);
+  }
+  if (format.block_values == 1) lengths.insert(lengths.end(), {1, 7, 1031});
+  return lengths;
+}
+
+TEST_P(MatMulTest, EqualsTheDefinition) {
+  for (const size_t k : Lengths(*GetParam())) {
+    const Problem problem(*GetParam(), 37, k, 9, false);
+    ForEachTarget([&] {
+      for (size_t tokens = 1; tokens <= 9; ++tokens) {
+        problem.CheckBoth(0, 37, FirstTokens(tokens), false);
+      }
+    });
+  }
+}
+
+TEST_P(MatMulTest, EqualsTheDefinitionForManyTokens) {
+  const Problem problem(*GetParam(), 69, 1280, 33, false);
+  ForEachTarget([&] {
+    for (const size_t tokens : {16, 33}) problem.CheckBoth(0, 69, FirstTokens(tokens), false);
+  });
+}
+
+TEST_P(MatMulTest, EqualsTheDefinitionAtExtremes) {
+  const Problem problem(*GetParam(), 16, 512, 12, true);
+  ForEachTarget([&] {
+    for (const size_t tokens : {1, 4, 12}) problem.CheckBoth(0, 16, FirstTokens(tokens), false);
+  });
+}
+
+TEST_P(MatMulTest, WritesOnlyItsRows) {
+  const Problem problem(*GetParam(), 53, 256, 12, false);
+  ForEachTarget([&] {
+    for (const size_t tokens : {1, 3, 12}) {
+      problem.CheckBoth(16, 32, FirstTokens(tokens), false);
+      problem.CheckBoth(16, 53, FirstTokens(tokens), false);
+      problem.CheckBoth(32, 41, FirstTokens(tokens), false);
+      problem.CheckBoth(48, 53, FirstTokens(tokens), false);
+      problem.CheckBoth(32, 32, FirstTokens(tokens), false);
+    }
+  });
+}
+
+TEST_P(MatMulTest, GathersInputRows) {
+  const Problem problem(*GetParam(), 32, 512, 12, false);
+  ForEachTarget([&] {
+    problem.CheckBoth(0, 32, {7}, true);
+    problem.CheckBoth(0, 32, {3, 11, 0, 3}, true);
+    problem.CheckBoth(0, 32, {11, 9, 7, 5, 3, 1, 0, 2, 4, 6, 8, 10}, true);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFormats, MatMulTest,
+                         testing::ValuesIn(Formats().begin(), Formats().end()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+TEST(MatMulTest, EveryFormatMultiplies) {
+  for (const Format* format : Formats()) EXPECT_NE(format->matmul, nullptr) << format->name;
+}
+
+}  // namespace
+}  // namespace sluice
