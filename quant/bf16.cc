@@ -1,8 +1,18 @@
 // BF16: the upper half of a float32: 1 sign, 8 exponent, 7 fraction bits. 16 bits per weight.
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/bf16.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+#include "simd/float_panel-inl.h"
+
+#if HWY_ONCE
 
 namespace sluice {
 namespace {
@@ -29,6 +39,38 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct BF16Codec {
+  using Block = PanelBF16;
+  static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenBF16(b.w, row); }
+};
+
+void MatMulBF16(const MatMulArgs& args) { MatMulFloatPanels<BF16Codec>(args); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+
+extern const Format kBF16;
+
+namespace {
+
+HWY_EXPORT(MatMulBF16);
+void MatMul(const MatMulArgs& args) {
+  if (!args.panels) return MatMulDecoded(kBF16, args);
+  HWY_DYNAMIC_DISPATCH(MatMulBF16)(args);
+}
+
+}  // namespace
 
 extern const Format kBF16 = {
     .name = "BF16",
@@ -41,6 +83,8 @@ extern const Format kBF16 = {
     .panel_block_bytes = sizeof(PanelBF16),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

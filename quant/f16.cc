@@ -1,8 +1,18 @@
 // F16: IEEE half precision: 1 sign, 5 exponent, 10 fraction bits. 16 bits per weight.
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/f16.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+#include "simd/float_panel-inl.h"
+
+#if HWY_ONCE
 
 namespace sluice {
 namespace {
@@ -29,6 +39,38 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct F16Codec {
+  using Block = PanelF16;
+  static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenF16(b.w, row); }
+};
+
+void MatMulF16(const MatMulArgs& args) { MatMulFloatPanels<F16Codec>(args); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+
+extern const Format kF16;
+
+namespace {
+
+HWY_EXPORT(MatMulF16);
+void MatMul(const MatMulArgs& args) {
+  if (!args.panels) return MatMulDecoded(kF16, args);
+  HWY_DYNAMIC_DISPATCH(MatMulF16)(args);
+}
+
+}  // namespace
 
 extern const Format kF16 = {
     .name = "F16",
@@ -41,6 +83,8 @@ extern const Format kF16 = {
     .panel_block_bytes = sizeof(PanelF16),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

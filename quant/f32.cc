@@ -1,7 +1,17 @@
 // F32: one float per weight, little endian. 32 bits per weight.
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/f32.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+#include "simd/float_panel-inl.h"
+
+#if HWY_ONCE
 
 namespace sluice {
 namespace {
@@ -26,6 +36,38 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct F32Codec {
+  using Block = PanelF32;
+  static HWY_INLINE VF Load(const Block& b, size_t row) { return hn::LoadU(DF(), b.w + row); }
+};
+
+void MatMulF32(const MatMulArgs& args) { MatMulFloatPanels<F32Codec>(args); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+
+extern const Format kF32;
+
+namespace {
+
+HWY_EXPORT(MatMulF32);
+void MatMul(const MatMulArgs& args) {
+  if (!args.panels) return MatMulDecoded(kF32, args);
+  HWY_DYNAMIC_DISPATCH(MatMulF32)(args);
+}
+
+}  // namespace
 
 extern const Format kF32 = {
     .name = "F32",
@@ -38,6 +80,8 @@ extern const Format kF32 = {
     .panel_block_bytes = sizeof(PanelF32),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

@@ -9,6 +9,7 @@
 //   weight 8 i + j = d * (2 * scale i / 2 + 1) * (grid[index i][j] +- 0.125)
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -54,6 +55,7 @@ extern const Format kIQ1_M = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ1_M, args); },
 };
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 //   weight 8 i + j of unit s = d * (2 * scale + 1) * (grid[index i][j] +- 0.125)
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -45,6 +46,7 @@ extern const Format kIQ1_S = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ1_S, args); },
 };
 
 }  // namespace sluice

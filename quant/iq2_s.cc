@@ -8,6 +8,7 @@
 //   weight 8 i + j = d * (0.5 + nibble i / 2) / 4 * grid[index i][j], signed by bit j of signs[i]
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -46,6 +47,7 @@ extern const Format kIQ2_S = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ2_S, args); },
 };
 
 }  // namespace sluice

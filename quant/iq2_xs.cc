@@ -7,6 +7,7 @@
 //   weight 8 i + j = d * (0.5 + nibble i / 2) / 4 * grid[index of q[i]][j], signed by signs of q[i]
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -43,6 +44,7 @@ extern const Format kIQ2_XS = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ2_XS, args); },
 };
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 //   weight 8 i + j of a unit = d * (0.5 + scale) / 4 * grid[index[i]][j], signed by signs i
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -47,6 +48,7 @@ extern const Format kIQ2_XXS = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ2_XXS, args); },
 };
 
 }  // namespace sluice

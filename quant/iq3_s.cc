@@ -8,6 +8,7 @@
 //   weight 4 i + j = d * (1 + 2 * nibble i / 8) * grid[index i][j], signed by bit 4 i + j of signs
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -46,6 +47,7 @@ extern const Format kIQ3_S = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ3_S, args); },
 };
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 //   mask serves two entries
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/iq_grids.h"
 
@@ -46,6 +47,7 @@ extern const Format kIQ3_XXS = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kIQ3_XXS, args); },
 };
 
 }  // namespace sluice

@@ -12,6 +12,14 @@
 #include "quant/planes.h"
 #include "quant/values16.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/iq4_nl.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -51,6 +59,44 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct IQ4_NLCodec {
+  using Block = PanelIQ4_NL;
+  static constexpr size_t kUnits = 1;
+  static constexpr int kZero = 128, kMaxCode = 255;
+  static constexpr bool kHasMin = false, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t, size_t at) {
+    return NibbleValues<kGroup>(b.q, at, kIQ4Values, kZero);
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+};
+
+void MatMulIQ4_NL(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<IQ4_NLCodec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulIQ4_NL);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulIQ4_NL)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kIQ4_NL = {
     .name = "IQ4_NL",
@@ -64,6 +110,8 @@ extern const Format kIQ4_NL = {
     .panel_block_bytes = sizeof(PanelIQ4_NL),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

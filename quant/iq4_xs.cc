@@ -14,6 +14,14 @@
 #include "quant/planes.h"
 #include "quant/values16.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/iq4_xs.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -72,6 +80,46 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct IQ4_XSCodec {
+  using Block = PanelIQ4_XS;
+  static constexpr size_t kUnits = 8;
+  static constexpr int kZero = 128, kMaxCode = 255;
+  static constexpr bool kHasMin = false, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t unit, size_t at) {
+    return NibbleValues<kGroup>(b.q[unit], at, kIQ4Values, kZero);
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t unit, size_t row) {
+    return hn::Mul(WidenF16(b.d, row), WidenSmall(b.ls[unit], row));
+  }
+};
+
+void MatMulIQ4_XS(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<IQ4_XSCodec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulIQ4_XS);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulIQ4_XS)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kIQ4_XS = {
     .name = "IQ4_XS",
@@ -85,6 +133,8 @@ extern const Format kIQ4_XS = {
     .panel_block_bytes = sizeof(PanelIQ4_XS),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

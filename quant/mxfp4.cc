@@ -11,6 +11,14 @@
 #include "quant/planes.h"
 #include "quant/values16.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/mxfp4.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -49,6 +57,44 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct MXFP4Codec {
+  using Block = PanelMXFP4;
+  static constexpr size_t kUnits = 1;
+  static constexpr int kZero = 12, kMaxCode = 24;
+  static constexpr bool kHasMin = false, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t, size_t at) {
+    return NibbleValues<kGroup>(b.q, at, kE2M1Doubled, kZero);
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenE8M0Half(b.e, row); }
+};
+
+void MatMulMXFP4(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<MXFP4Codec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulMXFP4);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulMXFP4)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kMXFP4 = {
     .name = "MXFP4",
@@ -62,6 +108,8 @@ extern const Format kMXFP4 = {
     .panel_block_bytes = sizeof(PanelMXFP4),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

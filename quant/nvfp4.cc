@@ -7,6 +7,7 @@
 //   weight = d[s] / 2 * kE2M1Doubled[nibble]
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/values16.h"
 
@@ -42,6 +43,7 @@ extern const Format kNVFP4 = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kNVFP4, args); },
 };
 
 }  // namespace sluice

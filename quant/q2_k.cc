@@ -9,6 +9,7 @@
 //   weight = d * sc * u - dmin * mn
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 
 namespace sluice {
@@ -48,6 +49,7 @@ extern const Format kQ2_K = {
     .sub16 = true,
     .decode = Decode,
     .codes = Codes,
+    .matmul = [](const MatMulArgs& args) { MatMulCodes(kQ2_K, args); },
 };
 
 }  // namespace sluice

@@ -11,6 +11,7 @@
 //   weight = d * sc * (u - 4)
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 
 namespace sluice {
@@ -61,6 +62,7 @@ extern const Format kQ3_K = {
     .sub16 = true,
     .decode = Decode,
     .codes = Codes,
+    .matmul = [](const MatMulArgs& args) { MatMulCodes(kQ3_K, args); },
 };
 
 }  // namespace sluice

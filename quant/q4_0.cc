@@ -10,6 +10,14 @@
 #include "quant/panels.h"
 #include "quant/planes.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/q4_0.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -60,6 +68,44 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct Q4_0Codec {
+  using Block = PanelQ4_0;
+  static constexpr size_t kUnits = 1;
+  static constexpr int kZero = 8, kMaxCode = 15;
+  static constexpr bool kHasMin = false, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t, size_t at) {
+    return Nibbles<kGroup>(b.q, at);
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+};
+
+void MatMulQ4_0(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<Q4_0Codec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulQ4_0);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulQ4_0)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kQ4_0 = {
     .name = "Q4_0",
@@ -74,6 +120,8 @@ extern const Format kQ4_0 = {
     .panel_block_bytes = sizeof(PanelQ4_0),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

@@ -14,6 +14,14 @@
 #include "quant/panels.h"
 #include "quant/planes.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/q4_k.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -76,6 +84,49 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct Q4_KCodec {
+  using Block = PanelQ4_K;
+  static constexpr size_t kUnits = 8;
+  static constexpr int kZero = 0, kMaxCode = 15;
+  static constexpr bool kHasMin = true, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t unit, size_t at) {
+    return Nibbles<kGroup>(b.q[unit], at);
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t unit, size_t row) {
+    return hn::Mul(WidenF16(b.d, row), WidenSmall(b.sc[unit], row));
+  }
+  static HWY_INLINE VF Min(const Block& b, size_t unit, size_t row) {
+    return hn::Mul(WidenF16(b.dmin, row), WidenSmall(b.mn[unit], row));
+  }
+};
+
+void MatMulQ4_K(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<Q4_KCodec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulQ4_K);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulQ4_K)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kQ4_K = {
     .name = "Q4_K",
@@ -89,6 +140,8 @@ extern const Format kQ4_K = {
     .panel_block_bytes = sizeof(PanelQ4_K),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

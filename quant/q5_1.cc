@@ -12,6 +12,14 @@
 #include "quant/panels.h"
 #include "quant/planes.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/q5_1.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -67,6 +75,47 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct Q5_1Codec {
+  using Block = PanelQ5_1;
+  static constexpr size_t kUnits = 1;
+  static constexpr int kZero = 0, kMaxCode = 31;
+  static constexpr bool kHasMin = true, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t, size_t at) {
+    return hn::Or(Nibbles<kGroup>(b.q, at), FifthBit<kGroup>(b.h, at));
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+  static HWY_INLINE VF Min(const Block& b, size_t, size_t row) {
+    return hn::Neg(WidenF16(b.m, row));
+  }
+};
+
+void MatMulQ5_1(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<Q5_1Codec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulQ5_1);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulQ5_1)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kQ5_1 = {
     .name = "Q5_1",
@@ -81,6 +130,8 @@ extern const Format kQ5_1 = {
     .panel_block_bytes = sizeof(PanelQ5_1),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

@@ -12,6 +12,14 @@
 #include "quant/panels.h"
 #include "quant/planes.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/q5_k.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -83,6 +91,50 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct Q5_KCodec {
+  using Block = PanelQ5_K;
+  static constexpr size_t kUnits = 8;
+  static constexpr int kZero = 0, kMaxCode = 31;
+  static constexpr bool kHasMin = true, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t unit, size_t at) {
+    const auto& u = b.unit[unit];
+    return hn::Or(Nibbles<kGroup>(u.q, at), FifthBit<kGroup>(u.h, at));
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t unit, size_t row) {
+    return hn::Mul(WidenF16(b.d, row), WidenSmall(b.sc[unit], row));
+  }
+  static HWY_INLINE VF Min(const Block& b, size_t unit, size_t row) {
+    return hn::Mul(WidenF16(b.dmin, row), WidenSmall(b.mn[unit], row));
+  }
+};
+
+void MatMulQ5_K(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<Q5_KCodec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulQ5_K);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulQ5_K)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kQ5_K = {
     .name = "Q5_K",
@@ -96,6 +148,8 @@ extern const Format kQ5_K = {
     .panel_block_bytes = sizeof(PanelQ5_K),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

@@ -13,6 +13,14 @@
 #include "quant/panels.h"
 #include "quant/planes.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/q6_k.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -91,6 +99,48 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct Q6_KCodec {
+  using Block = PanelQ6_K;
+  static constexpr size_t kUnits = 8;
+  static constexpr int kZero = 32, kMaxCode = 63;
+  static constexpr bool kHasMin = false, kSub16 = true;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t unit, size_t at) {
+    const auto& u = b.unit[unit];
+    return hn::Or(Nibbles<kGroup>(u.q, at), Bits45<kGroup>(u.h, at));
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+  static HWY_INLINE VI16 Sub(const Block& b, size_t unit, size_t half, size_t row) {
+    return WidenSub(b.sc[2 * unit + half], row);
+  }
+};
+
+void MatMulQ6_K(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<Q6_KCodec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulQ6_K);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulQ6_K)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kQ6_K = {
     .name = "Q6_K",
@@ -105,6 +155,8 @@ extern const Format kQ6_K = {
     .panel_block_bytes = sizeof(PanelQ6_K),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

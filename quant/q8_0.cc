@@ -7,6 +7,14 @@
 #include "quant/half.h"
 #include "quant/panels.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/q8_0.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/unpack-inl.h"
+
+#if HWY_ONCE
+
 namespace sluice {
 namespace {
 
@@ -60,6 +68,45 @@ void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRo
 }
 
 }  // namespace
+}  // namespace sluice
+#endif  // HWY_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+struct Q8_0Codec {
+  using Block = PanelQ8_0;
+  static constexpr size_t kUnits = 1;
+  static constexpr int kZero = 128, kMaxCode = 255;
+  static constexpr bool kHasMin = false, kSub16 = false;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& b, size_t, size_t at) {
+    return hn::BitCast(D8(),
+                       hn::Xor(hn::LoadU(DI8(), b.q[kGroup] + at), hn::Set(DI8(), int8_t{-128})));
+  }
+  static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+};
+
+void MatMulQ8_0(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  MatMulFormat<Q8_0Codec>(args, to_panel, block_bytes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(MatMulQ8_0);
+void MatMul(const MatMulArgs& args) {
+  HWY_DYNAMIC_DISPATCH(MatMulQ8_0)(args, ToPanel, sizeof(Block));
+}
+
+}  // namespace
 
 extern const Format kQ8_0 = {
     .name = "Q8_0",
@@ -74,6 +121,8 @@ extern const Format kQ8_0 = {
     .panel_block_bytes = sizeof(PanelQ8_0),
     .to_panel = ToPanel,
     .from_panel = FromPanel,
+    .matmul = MatMul,
 };
 
 }  // namespace sluice
+#endif  // HWY_ONCE

@@ -12,6 +12,7 @@
 //   each d * (digit - 1)
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 
 namespace sluice {
@@ -56,6 +57,7 @@ extern const Format kTQ1_0 = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kTQ1_0, args); },
 };
 
 }  // namespace sluice

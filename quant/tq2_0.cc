@@ -7,6 +7,7 @@
 //   n = 0, 1; t = 0..3; j = 0..31. Code 3 should not occur; it means +2.
 #include "quant/blocks.h"
 #include "quant/format.h"
+#include "quant/generic_matmul.h"
 #include "quant/half.h"
 
 namespace sluice {
@@ -39,6 +40,7 @@ extern const Format kTQ2_0 = {
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
     .decode = Decode,
+    .matmul = [](const MatMulArgs& args) { MatMulDecoded(kTQ2_0, args); },
 };
 
 }  // namespace sluice

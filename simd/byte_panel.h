@@ -1,0 +1,63 @@
+// Expanded integer weights: the form every format takes when many tokens share
+// them. A format writes units of two panels (32 rows) into scratch, once for all
+// tokens; RunByteTiles (matmul-inl.h) multiplies. Also home of the scratch layout.
+#ifndef SLUICE_SIMD_BYTE_PANEL_H_
+#define SLUICE_SIMD_BYTE_PANEL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "simd/matmul.h"
+
+namespace sluice {
+
+// 16 rows x 32 k. Codes: byte 4 r + j of u[g] is weight k = 4 g + j of row r (quant/panels.h).
+struct alignas(64) ByteUnit {
+  uint8_t u[8][64];
+  float scale[16];
+};
+// With integer sub-scales per 16 k: each as int16 in both halves of a word.
+struct alignas(64) ByteUnitSub : ByteUnit {
+  int32_t sub[2][16];
+};
+// Minimums of a unit: of the 32, or per half as int16 pairs (low: k < 16) times one float.
+struct alignas(64) MinUnit {
+  float min[16];
+};
+struct alignas(64) MinUnitSub : MinUnit {
+  int32_t pair[16];
+};
+
+constexpr size_t kTilePanels = 2;
+constexpr size_t kTileRows = kTilePanels * kPanelRows;
+
+// k of a panel that is expanded at a time: two byte panels stay in L1 or near it. A multiple of
+// 256.
+constexpr size_t kChunk = 1024;
+constexpr size_t kChunkUnits = kChunk / kActBlock;
+// Bytes of one block of any format's panel per weight are at most 34/32 (Q8_0).
+constexpr size_t kPanelChunkBytes = kPanelRows * kChunk / 32 * 34 + 256;
+
+// Where things lie in MatMulArgs::scratch.
+struct MatMulScratch {
+  ByteUnitSub* units;  // [kTilePanels][kChunkUnits], as ByteUnit or ByteUnitSub
+  uint8_t* panel;      // [kPanelChunkBytes]: rows repacked on the fly
+  float* floats;       // [kTilePanels][kChunk][16]: weights of float formats (over units and panel)
+  MinUnitSub* mins;    // [kTilePanels][k / 32], as MinUnit or MinUnitSub
+};
+MatMulScratch LayOut(uint8_t* scratch);
+
+// One chunk of k for all tokens, for up to 32 rows.
+struct ByteTileArgs {
+  const MatMulArgs* args;
+  uint8_t zero;
+  uint8_t max_code;
+  bool sub16, has_min;
+  size_t row;                     // first of the 32 output rows
+  size_t unit_begin, unit_count;  // of k / 32
+  const ByteUnit* units;          // [kTilePanels][kChunkUnits]
+  const MinUnit* mins;            // [kTilePanels][k / 32]: subtracted with the last chunk
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SIMD_BYTE_PANEL_H_

@@ -1,0 +1,175 @@
+// The tile kernel of prefill: two byte panels (32 rows) by a few tokens, over one
+// chunk of k, for every kind of codes a format may have. The float sums wait in the
+// output between chunks; minimums are subtracted with the last.
+#include "simd/byte_panel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/byte_tiles.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "simd/matmul-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+template <int kZeroPoint, int kLargestCode, bool kSub>
+struct ByteCodec {
+  using Block = hwy::If<kSub, ByteUnitSub, ByteUnit>;
+  static constexpr size_t kUnits = 1;
+  static constexpr int kZero = kZeroPoint, kMaxCode = kLargestCode;
+  static constexpr bool kHasMin = false, kSub16 = kSub;
+
+  template <size_t kGroup>
+  static HWY_INLINE VU8 Codes(const Block& block, size_t, size_t at) {
+    return hn::Load(D8(), block.u[kGroup] + at);
+  }
+  static HWY_INLINE VF Scale(const Block& block, size_t, size_t row) {
+    return hn::Load(DF(), block.scale + row);
+  }
+  static HWY_INLINE VI16 Sub(const Block& block, size_t, size_t half, size_t row) {
+    return hn::BitCast(D16(), hn::Load(D32(), block.sub[half] + row));
+  }
+};
+
+// Panels and tokens at once. 12 integer and 12 float sums fill AVX-512's 32 registers.
+constexpr size_t kV = kWide ? 2 : 1;
+constexpr size_t kT = kWide ? 6 : kRegisters == 32 ? 4 : kParts == 2 ? 4 : 2;
+
+// The minimum chain of 16 rows over all of k.
+template <bool kSub>
+void SumMins(const ByteTileArgs& tile, size_t panel, size_t token, float* HWY_RESTRICT out) {
+  using Unit = hwy::If<kSub, MinUnitSub, MinUnit>;
+  const MatMulArgs& args = *tile.args;
+  const size_t units = args.k / kActBlock;
+  const Unit* const mins = static_cast<const Unit*>(tile.mins) + panel * units;
+  const ActRows<1> a = RowsOf<1>(args, token);
+  VF m[kParts];
+  for (size_t v = 0; v < kParts; ++v) m[v] = hn::Zero(DF());
+  for (size_t b = 0; b < units; ++b) {
+    const size_t at = a.off[0] + b;
+    for (size_t v = 0; v < kParts; ++v) {
+      VF sum = hn::Set(DF(), a.scaled_sum[at]);
+      if constexpr (kSub) {
+        const VI16 pair = hn::BitCast(D16(), hn::Load(D32(), mins[b].pair + v * kLanes));
+        const VI32 both = hn::WidenMulPairwiseAdd(D32(), pair, BroadcastPair(a.sum16 + 2 * at));
+        sum = hn::Mul(hn::Set(DF(), a.scale[at]), hn::ConvertTo(DF(), both));
+      }
+      m[v] = Fuse(hn::Load(DF(), mins[b].min + v * kLanes), sum, m[v]);
+    }
+  }
+  for (size_t v = 0; v < kParts; ++v) hn::StoreU(m[v], DF(), out + v * kLanes);
+}
+
+void SubtractMins(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid, float* out) {
+  HWY_ALIGN float m[kPanelRows];
+  if (tile.sub16) {
+    SumMins<true>(tile, panel, token, m);
+  } else {
+    SumMins<false>(tile, panel, token, m);
+  }
+  for (size_t r = 0; r < valid; ++r) out[r] -= m[r];
+}
+
+// T tokens x V panels from `panel`, `valid` of their rows exist. The kernel adds in place when
+// whole panels are written, else in a copy.
+template <class C, size_t V, size_t T>
+void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
+  const MatMulArgs& args = *tile.args;
+  HWY_ALIGN float copy[T][V * kPanelRows];
+  float* const out = args.out + token * args.out_stride + tile.row + panel * kPanelRows;
+  const bool whole = valid == V * kPanelRows;
+  float* const f = whole ? out : copy[0];
+  const size_t stride = whole ? args.out_stride : V * kPanelRows;
+  for (size_t t = 0; t < T; ++t) {
+    if (tile.unit_begin == 0) {
+      std::fill_n(f + t * stride, V * kPanelRows, 0.0f);
+    } else if (!whole) {
+      std::copy_n(out + t * args.out_stride, valid, copy[t]);
+    }
+  }
+  const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * kChunkUnits;
+  PanelKernel<C, V, T, false>(units, kChunkUnits, tile.unit_count, RowsOf<T>(args, token),
+                              tile.unit_begin, f, nullptr, stride);
+  if (!whole) {
+    for (size_t t = 0; t < T; ++t) std::copy_n(copy[t], valid, out + t * args.out_stride);
+  }
+}
+
+template <class C, size_t T = kT>
+void TokenTile(const ByteTileArgs& tile, size_t token, size_t count, size_t valid) {
+  if (count == T) {
+    for (size_t panel = 0; panel < kTilePanels && panel * kPanelRows < valid; panel += kV) {
+      Tile<C, kV, T>(tile, panel, token, std::min(valid - panel * kPanelRows, kV * kPanelRows));
+    }
+  } else if constexpr (T > 1) {
+    TokenTile<C, T - 1>(tile, token, count, valid);
+  }
+}
+
+template <class C>
+void AllTokens(const ByteTileArgs& tile) {
+  const MatMulArgs& args = *tile.args;
+  const size_t valid = std::min(kTileRows, args.row_end - tile.row);
+  const size_t pieces = (args.tokens + kT - 1) / kT;
+  for (size_t p = 0, t = 0; p < pieces; ++p) {
+    const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
+    TokenTile<C>(tile, t, some, valid);
+    t += some;
+  }
+  if (!tile.has_min || tile.unit_begin + tile.unit_count < args.k / kActBlock) return;
+  for (size_t t = 0; t < args.tokens; ++t) {
+    for (size_t panel = 0; panel * kPanelRows < valid; ++panel) {
+      SubtractMins(tile, panel, t, std::min(valid - panel * kPanelRows, kPanelRows),
+                   args.out + t * args.out_stride + tile.row + panel * kPanelRows);
+    }
+  }
+}
+
+void RunByteTiles(const ByteTileArgs& tile) {
+  if (tile.sub16) {
+    if (tile.zero == 32) return AllTokens<ByteCodec<32, 63, true>>(tile);
+    if (tile.zero == 4) return AllTokens<ByteCodec<4, 7, true>>(tile);
+    return AllTokens<ByteCodec<0, 3, true>>(tile);
+  }
+  switch (tile.zero) {
+    case 0:
+      if (tile.max_code <= 15) return AllTokens<ByteCodec<0, 15, false>>(tile);
+      return AllTokens<ByteCodec<0, 31, false>>(tile);
+    case 8:
+      return AllTokens<ByteCodec<8, 15, false>>(tile);
+    case 12:
+      return AllTokens<ByteCodec<12, 24, false>>(tile);
+    case 16:
+      return AllTokens<ByteCodec<16, 31, false>>(tile);
+    default:
+      return AllTokens<ByteCodec<128, 255, false>>(tile);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+
+MatMulScratch LayOut(uint8_t* scratch) {
+  MatMulScratch s;
+  s.units = reinterpret_cast<ByteUnitSub*>(scratch);
+  s.floats = reinterpret_cast<float*>(scratch);
+  s.panel = scratch + kTilePanels * kChunkUnits * sizeof(ByteUnitSub);
+  constexpr size_t kFloatBytes = kTilePanels * kChunk * kPanelRows * sizeof(float);
+  constexpr size_t kUnitBytes = kTilePanels * kChunkUnits * sizeof(ByteUnitSub) + kPanelChunkBytes;
+  s.mins = reinterpret_cast<MinUnitSub*>(scratch + std::max(kFloatBytes, kUnitBytes));
+  return s;
+}
+
+size_t MatMulScratchBytes(size_t k) {
+  const MatMulScratch s = LayOut(nullptr);
+  return reinterpret_cast<uintptr_t>(s.mins) +
+         kTilePanels * ((k + kActBlock - 1) / kActBlock) * sizeof(MinUnitSub);
+}
+
+}  // namespace sluice
+#endif  // HWY_ONCE

@@ -1,0 +1,189 @@
+// The matrix product of one format: one driver for every codec. Few tokens read
+// the panels themselves; many tokens first expand 32 rows to bytes, once for all.
+// GGUF rows take the same two ways, repacked 16 at a time, so their bytes are the
+// same by construction. Included by quant/*.cc; codecs: see panel_kernel-inl.h.
+#if defined(SLUICE_SIMD_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_SIMD_MATMUL_INL_H_
+#undef SLUICE_SIMD_MATMUL_INL_H_
+#else
+#define SLUICE_SIMD_MATMUL_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "simd/byte_panel.h"
+#include "simd/panel_kernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+// Defined in byte_tiles.cc, for each target.
+void RunByteTiles(const ByteTileArgs& tile);
+
+using ToPanel = void (*)(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel);
+
+// Most tokens a panel kernel takes at once. AVX2: 5 and more spill; 8 run as 4 + 4.
+constexpr size_t kMaxTokens = kWide ? 8 : 4;
+// Up to here unpacking in registers again and again costs less than expanding to bytes.
+constexpr size_t kFewTokens = 8;
+
+// Where the weights of 16 rows come from: a panel, or rows repacked into scratch chunk by chunk.
+template <class C>
+class PanelSource {
+ public:
+  using Block = typename C::Block;
+  static constexpr size_t kBlockValues = kActBlock * C::kUnits;
+
+  PanelSource(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes, uint8_t* scratch)
+      : args_(args),
+        to_panel_(to_panel),
+        block_bytes_(block_bytes),
+        scratch_(scratch),
+        blocks_(args.k / kBlockValues) {}
+
+  // Blocks [first, first + count) of the panel that starts at `row`; count <= kChunk / kBlockValues
+  // for rows.
+  const Block* Get(size_t row, size_t first, size_t count) const {
+    if (args_.panels) {
+      return reinterpret_cast<const Block*>(args_.weights) + row / kPanelRows * blocks_ + first;
+    }
+    const uint8_t* rows[kPanelRows];
+    for (size_t r = 0; r < kPanelRows; ++r) {
+      const size_t real = std::min(row + r, args_.rows - 1);  // the results of copies are dropped
+      rows[r] = args_.weights + (real * blocks_ + first) * block_bytes_;
+    }
+    to_panel_(rows, count, scratch_);
+    return reinterpret_cast<const Block*>(scratch_);
+  }
+  size_t blocks() const { return blocks_; }
+  // Blocks to take at once: all of a panel, or a chunk.
+  size_t step() const { return args_.panels ? blocks_ : kChunk / kBlockValues; }
+
+ private:
+  const MatMulArgs& args_;
+  const ToPanel to_panel_;
+  const size_t block_bytes_;
+  uint8_t* const scratch_;
+  const size_t blocks_;
+};
+
+// ---- few tokens ---------------------------------------------------------------------------------
+
+// Sums of one panel for up to kFewTokens tokens, between chunks of k.
+struct FewSums {
+  HWY_ALIGN float f[kFewTokens][kPanelRows];
+  HWY_ALIGN float m[kFewTokens][kPanelRows];
+};
+
+// Tokens first .. first + count - 1 with the largest kernels that fit, evenly: 5 are 3 + 2 where 4
+// is the most.
+template <class C, size_t T = kMaxTokens>
+HWY_INLINE void FewTokens(const MatMulArgs& args, const typename C::Block* w, size_t blocks,
+                          size_t b, size_t first, size_t count, FewSums& sums) {
+  if (count == T) {
+    PanelKernel<C, 1, T, true>(w, 0, blocks, RowsOf<T>(args, first), b, sums.f[first],
+                               sums.m[first], kPanelRows);
+  } else if constexpr (T > 1) {
+    FewTokens<C, T - 1>(args, w, blocks, b, first, count, sums);
+  }
+}
+
+template <class C>
+void MatMulFew(const MatMulArgs& args, const PanelSource<C>& source) {
+  FewSums sums;
+  const size_t pieces = (args.tokens + kMaxTokens - 1) / kMaxTokens;
+  for (size_t row = args.row_begin; row < args.row_end; row += kPanelRows) {
+    for (size_t t = 0; t < args.tokens; ++t) {
+      std::fill_n(sums.f[t], kPanelRows, 0.0f);
+      std::fill_n(sums.m[t], kPanelRows, 0.0f);
+    }
+    for (size_t first = 0; first < source.blocks(); first += source.step()) {
+      const size_t count = std::min(source.step(), source.blocks() - first);
+      const typename C::Block* w = source.Get(row, first, count);
+      for (size_t p = 0, t = 0; p < pieces; ++p) {
+        const size_t some = (args.tokens - t) / (pieces - p);
+        FewTokens<C>(args, w, count, first * C::kUnits, t, some, sums);
+        t += some;
+      }
+    }
+    const size_t valid = std::min(kPanelRows, args.row_end - row);
+    for (size_t t = 0; t < args.tokens; ++t) {
+      float* const out = args.out + t * args.out_stride + row;
+      for (size_t r = 0; r < valid; ++r) out[r] = sums.f[t][r] - sums.m[t][r];
+    }
+  }
+}
+
+// ---- many tokens --------------------------------------------------------------------------------
+
+// Codes, scales and minimums of `blocks` blocks as units. `Unit`: ByteUnit or ByteUnitSub.
+template <class C, class Unit>
+HWY_NOINLINE void Expand(const typename C::Block* w, size_t blocks, Unit* HWY_RESTRICT units,
+                         MinUnit* HWY_RESTRICT mins) {
+  for (size_t i = 0; i < blocks; ++i, ++w) {
+    for (size_t unit = 0; unit < C::kUnits; ++unit, ++units) {
+      PrefetchUnit<C>(w, unit);
+      for (size_t row = 0; row < kPanelRows; row += kLanes) {
+        const size_t at = 4 * row;
+        hn::Store(C::template Codes<0>(*w, unit, at), D8(), units->u[0] + at);
+        hn::Store(C::template Codes<1>(*w, unit, at), D8(), units->u[1] + at);
+        hn::Store(C::template Codes<2>(*w, unit, at), D8(), units->u[2] + at);
+        hn::Store(C::template Codes<3>(*w, unit, at), D8(), units->u[3] + at);
+        hn::Store(C::template Codes<4>(*w, unit, at), D8(), units->u[4] + at);
+        hn::Store(C::template Codes<5>(*w, unit, at), D8(), units->u[5] + at);
+        hn::Store(C::template Codes<6>(*w, unit, at), D8(), units->u[6] + at);
+        hn::Store(C::template Codes<7>(*w, unit, at), D8(), units->u[7] + at);
+        hn::Store(C::Scale(*w, unit, row), DF(), units->scale + row);
+        if constexpr (C::kSub16) {
+          for (size_t h = 0; h < 2; ++h) {
+            hn::Store(hn::BitCast(D32(), C::Sub(*w, unit, h, row)), D32(), units->sub[h] + row);
+          }
+        }
+        if constexpr (C::kHasMin) hn::Store(C::Min(*w, unit, row), DF(), mins->min + row);
+      }
+      if constexpr (C::kHasMin) ++mins;
+    }
+  }
+}
+
+template <class C>
+void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
+                const MatMulScratch& scratch) {
+  using Unit = hwy::If<C::kSub16, ByteUnitSub, ByteUnit>;
+  constexpr size_t kChunkBlocks = kChunk / PanelSource<C>::kBlockValues;
+  Unit* const units = reinterpret_cast<Unit*>(scratch.units);
+  MinUnit* const mins = reinterpret_cast<MinUnit*>(scratch.mins);
+  const size_t all_units = args.k / kActBlock;
+  ByteTileArgs tile{&args, C::kZero, C::kMaxCode, C::kSub16, C::kHasMin, 0, 0, 0, units, mins};
+  for (tile.row = args.row_begin; tile.row < args.row_end; tile.row += kTileRows) {
+    for (size_t first = 0; first < source.blocks(); first += kChunkBlocks) {
+      const size_t count = std::min(kChunkBlocks, source.blocks() - first);
+      tile.unit_begin = first * C::kUnits;
+      tile.unit_count = count * C::kUnits;
+      for (size_t v = 0; v < kTilePanels; ++v) {
+        const size_t row = tile.row + v * kPanelRows;
+        if (row >= args.row_end) break;
+        Expand<C>(source.Get(row, first, count), count, units + v * kChunkUnits,
+                  mins + v * all_units + tile.unit_begin);
+      }
+      RunByteTiles(tile);
+    }
+  }
+}
+
+template <class C>
+void MatMulFormat(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+  const MatMulScratch scratch = LayOut(args.scratch);
+  const PanelSource<C> source(args, to_panel, block_bytes, scratch.panel);
+  if (args.tokens <= kFewTokens) {
+    MatMulFew(args, source);
+  } else {
+    MatMulMany(args, source, scratch);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,202 @@
+// The integer matrix product over panels, for any codec and target: V panels of
+// 16 rows times T tokens. The only place where the recipe's float chain is
+// written in SIMD. Used by the formats' own panels (few tokens) and by the byte
+// panels of byte_tiles.cc (many).
+//
+// A codec says what the bits of one block of a panel mean:
+//   Block                     16 rows x 32 kUnits values
+//   kUnits, kZero, kMaxCode, kHasMin, kSub16
+//   Codes<group>(block, unit, at)   VU8: bytes at .. of the group's 64
+//   Scale(block, unit, row)         VF: rows row ..
+//   Min(block, unit, row)           VF, with kHasMin
+//   Sub(block, unit, half, row)     VI16: int16 sub-scale in both halves of each 32-bit lane, with
+//   kSub16
+#if defined(SLUICE_SIMD_PANEL_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_SIMD_PANEL_KERNEL_INL_H_
+#undef SLUICE_SIMD_PANEL_KERNEL_INL_H_
+#else
+#define SLUICE_SIMD_PANEL_KERNEL_INL_H_
+#endif
+
+#include "hwy/cache_control.h"
+#include "simd/dot-inl.h"
+#include "simd/matmul.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace HWY_NAMESPACE {
+
+// Bytes ahead of the one stream of panels; nearer and further lost on Zen 4 and Zen 5.
+constexpr size_t kPrefetchBytes = 8192;
+
+HWY_INLINE size_t TokenRow(const MatMulArgs& args, size_t t) {
+  return args.token_rows == nullptr ? t : static_cast<size_t>(args.token_rows[t]);
+}
+
+template <size_t T>
+HWY_INLINE ActRows<T> RowsOf(const MatMulArgs& args, size_t first_token) {
+  const ActView& act = args.act;
+  ActRows<T> a;
+  for (size_t t = 0; t < T; ++t) {
+    const size_t row = TokenRow(args, first_token + t);
+    a.q[t] = act.q + row * act.k;
+    a.off[t] = row * (act.k / kActBlock);
+  }
+  a.scale = act.scale;
+  a.scaled_sum = act.scaled_sum;
+  a.neg_sum = act.neg_sum;
+  a.neg_pair = act.neg_pair;
+  a.sum16 = act.sum16;
+  return a;
+}
+
+// The float sums of a tile live in registers where they fit and in memory (L1) where not.
+template <size_t V, size_t T, bool kInRegisters>
+struct FloatTile {
+  static constexpr size_t kN = V * kParts;
+  VF reg[kInRegisters ? kN : 1][kInRegisters ? T : 1];
+  float* HWY_RESTRICT at;  // [T][stride], 16 V columns
+  size_t stride;
+
+  HWY_INLINE FloatTile(float* memory, size_t row_stride) : at(memory), stride(row_stride) {
+    if constexpr (kInRegisters) {
+      SLUICE_UNROLL
+      for (size_t v = 0; v < kN; ++v) {
+        SLUICE_UNROLL
+        for (size_t t = 0; t < T; ++t) reg[v][t] = hn::LoadU(DF(), at + t * stride + v * kLanes);
+      }
+    }
+  }
+  HWY_INLINE void Add(size_t v, size_t t, VF a, VF b) {
+    if constexpr (kInRegisters) {
+      reg[v][t] = Fuse(a, b, reg[v][t]);
+    } else {
+      float* const p = at + t * stride + v * kLanes;
+      hn::StoreU(Fuse(a, b, hn::LoadU(DF(), p)), DF(), p);
+    }
+  }
+  HWY_INLINE void Store() const {
+    if constexpr (kInRegisters) {
+      SLUICE_UNROLL
+      for (size_t v = 0; v < kN; ++v) {
+        SLUICE_UNROLL
+        for (size_t t = 0; t < T; ++t) hn::StoreU(reg[v][t], DF(), at + t * stride + v * kLanes);
+      }
+    }
+  }
+};
+
+// The 64-byte lines of one unit, kPrefetchBytes ahead.
+template <class C>
+HWY_INLINE void PrefetchUnit(const typename C::Block* block, size_t unit) {
+  constexpr size_t kBytes = sizeof(typename C::Block) / C::kUnits;
+  const uint8_t* const p = reinterpret_cast<const uint8_t*>(block) + unit * kBytes + kPrefetchBytes;
+  SLUICE_UNROLL
+  for (size_t i = 0; i < kBytes; i += 64) hwy::Prefetch(p + i);
+}
+
+// The integer sums of one unit, exact, for V panels and T tokens.
+template <class C, size_t V, size_t T>
+struct UnitSums {
+  using Block = typename C::Block;
+  using Dot = HWY_NAMESPACE::Dot<C>;
+  static constexpr size_t kN = V * kParts;
+
+  const Block* HWY_RESTRICT block;  // V panels, `panel_stride` apart
+  size_t panel_stride, unit, b;     // b: this unit's block of the activations
+  typename Dot::Acc acc[kN][T];
+  VI16 sub[2][kN];
+
+  const Block& Panel(size_t v) const { return block[v / kParts * panel_stride]; }
+  static constexpr size_t Row(size_t v) { return v % kParts * kLanes; }
+
+  template <size_t kGroup>
+  HWY_INLINE void Group(const ActRows<T>& a) {
+    typename Dot::W w[kN];
+    SLUICE_UNROLL
+    for (size_t v = 0; v < kN; ++v) {
+      w[v] = Dot::Prepare(C::template Codes<kGroup>(Panel(v), unit, 4 * Row(v)));
+    }
+    SLUICE_UNROLL
+    for (size_t t = 0; t < T; ++t) {
+      const VI8 x = hn::BitCast(DI8(), Broadcast4(a.q[t] + kActBlock * b + 4 * kGroup));
+      SLUICE_UNROLL
+      for (size_t v = 0; v < kN; ++v) Dot::Multiply(acc[v][t], w[v], x);
+    }
+  }
+
+  template <size_t kHalf>
+  HWY_INLINE void Half(const ActRows<T>& a) {
+    SLUICE_UNROLL
+    for (size_t t = 0; t < T; ++t) {
+      const auto start = Dot::template Start<kHalf>(a, t, b);
+      SLUICE_UNROLL
+      for (size_t v = 0; v < kN; ++v) Dot::template Begin<kHalf>(acc[v][t], start);
+    }
+    Group<4 * kHalf>(a);
+    Group<4 * kHalf + 1>(a);
+    Group<4 * kHalf + 2>(a);
+    Group<4 * kHalf + 3>(a);
+    SLUICE_UNROLL
+    for (size_t v = 0; v < kN; ++v) {
+      if constexpr (C::kSub16) sub[kHalf][v] = C::Sub(Panel(v), unit, kHalf, Row(v));
+      SLUICE_UNROLL
+      for (size_t t = 0; t < T; ++t) Dot::template End<kHalf>(acc[v][t], sub[kHalf][v]);
+    }
+  }
+
+  HWY_INLINE VF Sum(const ActRows<T>& a, size_t v, size_t t) const {
+    return hn::ConvertTo(DF(), Dot::template Finish<T>(acc[v][t], a, t, b, sub[0][v], sub[1][v]));
+  }
+};
+
+// Adds `blocks` blocks, the first of them at block `b` of the activations, to f (and m, with
+// kHasMin). Panels are `panel_stride` blocks apart; f and m are [T][f_stride], 16 V columns.
+template <class C, size_t V, size_t T, bool kPrefetch>
+HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t panel_stride,
+                              size_t blocks, const ActRows<T>& rows, size_t b, float* f, float* m,
+                              size_t f_stride) {
+  constexpr size_t kN = V * kParts;
+  constexpr size_t kSums = C::kHasMin ? 3 : 2;  // integer, f, m
+  constexpr bool kInRegisters = kN * T * kSums + 6 <= kRegisters;
+  const ActRows<T> a = rows;
+  FloatTile<V, T, kInRegisters> sum_f(f, f_stride);
+  FloatTile<V, T, kInRegisters && C::kHasMin> sum_m(m, f_stride);
+  for (size_t i = 0; i < blocks; ++i, ++w) {
+    for (size_t unit = 0; unit < C::kUnits; ++unit, ++b) {
+      if constexpr (kPrefetch) PrefetchUnit<C>(w, unit);
+      UnitSums<C, V, T> sums;
+      sums.block = w;
+      sums.panel_stride = panel_stride;
+      sums.unit = unit;
+      sums.b = b;
+      sums.template Half<0>(a);
+      sums.template Half<1>(a);
+      SLUICE_UNROLL
+      for (size_t v = 0; v < kN; ++v) {
+        const typename C::Block& block = sums.Panel(v);
+        const size_t row = sums.Row(v);
+        const VF scale = C::Scale(block, unit, row);
+        SLUICE_UNROLL
+        for (size_t t = 0; t < T; ++t) {
+          const VF both = hn::Mul(scale, hn::Set(DF(), a.scale[a.off[t] + b]));
+          sum_f.Add(v, t, sums.Sum(a, v, t), both);
+        }
+        if constexpr (C::kHasMin) {
+          const VF min = C::Min(block, unit, row);
+          SLUICE_UNROLL
+          for (size_t t = 0; t < T; ++t) {
+            sum_m.Add(v, t, min, hn::Set(DF(), a.scaled_sum[a.off[t] + b]));
+          }
+        }
+      }
+    }
+  }
+  sum_f.Store();
+  if constexpr (C::kHasMin) sum_m.Store();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+#endif

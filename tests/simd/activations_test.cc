@@ -1,0 +1,143 @@
+// The activation quantiser against its definition in plain code, on every target.
+#include "simd/activations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "hwy/aligned_allocator.h"
+#include "hwy/targets.h"
+
+namespace sluice {
+namespace {
+
+template <class F>
+void ForEachTarget(F f) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    f();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+struct Quantised {
+  hwy::AlignedFreeUniquePtr<uint8_t[]> storage;
+  ActView view;
+  Quantised(size_t rows, size_t k) : storage(hwy::AllocateAligned<uint8_t>(ActBytes(rows, k))) {
+    memset(storage.get(), 0x5a, ActBytes(rows, k));
+    view = MakeActView(storage.get(), rows, k);
+  }
+};
+
+// What activations.h promises, value by value.
+void ExpectBlock(const float* x, const ActView& a, size_t row, size_t b) {
+  float amax = 0;
+  for (size_t i = 0; i < 32; ++i) amax = std::max(amax, std::fabs(x[i]));
+  const float inverse = amax > 0x1p-100f ? 127.0f / amax : 0.0f;
+  const size_t at = row * (a.k / 32) + b;
+  int pair[4] = {}, sum = 0;
+  for (int i = 0; i < 32; ++i) {
+    const int q = static_cast<int>(std::nearbyint(x[i] * inverse));
+    ASSERT_LE(std::abs(q), 127);
+    ASSERT_EQ(a.q[row * a.k + b * 32 + i], q) << "value " << i;
+    pair[i / 16 * 2 + i % 4 / 2] += q;
+    sum += q;
+  }
+  EXPECT_EQ(a.scale[at], amax > 0x1p-100f ? amax / 127.0f : 0.0f);
+  EXPECT_EQ(a.neg_sum[at], -sum);
+  EXPECT_EQ(a.scaled_sum[at], a.scale[at] * static_cast<float>(sum));
+  for (int h = 0; h < 2; ++h) {
+    EXPECT_EQ(a.sum16[2 * at + h], pair[2 * h] + pair[2 * h + 1]);
+    EXPECT_EQ(static_cast<int16_t>(a.neg_pair[2 * at + h] & 0xffff), -pair[2 * h]);
+    EXPECT_EQ(static_cast<int16_t>(a.neg_pair[2 * at + h] >> 16), -pair[2 * h + 1]);
+  }
+}
+
+void ExpectRow(const std::vector<float>& x, const ActView& a, size_t row) {
+  for (size_t b = 0; b < a.k / 32; ++b) ExpectBlock(&x[32 * b], a, row, b);
+}
+
+TEST(ActivationsTest, QuantisesAsDefined) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (const size_t k : {32, 64, 640, 2304}) {
+    std::vector<float> x(k);
+    for (float& v : x) v = normal(random) * (random() % 50 == 0 ? 30.0f : 1.0f);
+    ForEachTarget([&] {
+      Quantised q(3, k);
+      QuantiseRow(x.data(), q.view, 1);
+      ExpectRow(x, q.view, 1);
+      EXPECT_EQ(q.view.q[0], 0x5a);  // its neighbours are untouched
+      EXPECT_EQ(q.view.q[2 * k], 0x5a);
+    });
+  }
+}
+
+TEST(ActivationsTest, TiesGoToEven) {
+  std::vector<float> x(32);
+  x[0] = 127.0f;  // scale 1
+  for (int i = 1; i < 32; ++i) x[i] = static_cast<float>(i - 16) + 0.5f;
+  ForEachTarget([&] {
+    Quantised q(1, 32);
+    QuantiseRow(x.data(), q.view, 0);
+    ExpectRow(x, q.view, 0);
+    EXPECT_EQ(q.view.q[16], 0);   // 0.5
+    EXPECT_EQ(q.view.q[17], 2);   // 1.5
+    EXPECT_EQ(q.view.q[15], 0);   // -0.5
+    EXPECT_EQ(q.view.q[14], -2);  // -1.5
+  });
+}
+
+TEST(ActivationsTest, TinyRowsAreZeros) {
+  for (const float amax :
+       {0.0f, std::numeric_limits<float>::denorm_min(), 1e-40f, 0x1p-126f, 0x1p-100f}) {
+    std::vector<float> x(64, amax);
+    x[33] = -amax;
+    ForEachTarget([&] {
+      Quantised q(1, 64);
+      QuantiseRow(x.data(), q.view, 0);
+      for (size_t i = 0; i < 64; ++i) EXPECT_EQ(q.view.q[i], 0);
+      for (size_t b = 0; b < 2; ++b) {
+        EXPECT_EQ(q.view.scale[b], 0);
+        EXPECT_EQ(q.view.scaled_sum[b], 0);
+        EXPECT_EQ(q.view.neg_sum[b], 0);
+      }
+    });
+  }
+}
+
+TEST(ActivationsTest, LargestAndSmallestValuesStayInRange) {
+  for (const float amax : {std::nextafter(0x1p-100f, 1.0f), 1e-20f, 1.0f / 3, 1e20f,
+                           std::numeric_limits<float>::max()}) {
+    std::vector<float> x(32);
+    for (int i = 0; i < 32; ++i) x[i] = i % 2 == 0 ? amax : -amax;
+    ForEachTarget([&] {
+      Quantised q(1, 32);
+      QuantiseRow(x.data(), q.view, 0);
+      for (int i = 0; i < 32; ++i) EXPECT_EQ(q.view.q[i], i % 2 == 0 ? 127 : -127);
+    });
+  }
+}
+
+TEST(ActivationsTest, ArraysDoNotOverlap) {
+  const size_t rows = 3, k = 96;
+  Quantised q(rows, k);
+  const ActView& a = q.view;
+  const uint8_t* const end = q.storage.get() + ActBytes(rows, k);
+  const auto bytes = [](const void* p) { return static_cast<const uint8_t*>(p); };
+  EXPECT_GE(bytes(a.scale), bytes(a.q + rows * k));
+  EXPECT_GE(bytes(a.scaled_sum), bytes(a.scale + rows * k / 32));
+  EXPECT_GE(bytes(a.neg_sum), bytes(a.scaled_sum + rows * k / 32));
+  EXPECT_GE(bytes(a.neg_pair), bytes(a.neg_sum + rows * k / 32));
+  EXPECT_GE(bytes(a.sum16), bytes(a.neg_pair + rows * k / 16));
+  EXPECT_LE(bytes(a.sum16 + rows * k / 16), end);
+}
+
+}  // namespace
+}  // namespace sluice
