@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -82,7 +83,7 @@ std::optional<double> Positive(const std::vector<std::string>& words, size_t i) 
   double value = 0;
   const auto [end, error] =
       std::from_chars(words[i].data(), words[i].data() + words[i].size(), value);
-  if (error != std::errc() || value <= 0) return std::nullopt;
+  if (error != std::errc() || !(value > 0) || std::isinf(value)) return std::nullopt;
   return value;
 }
 

@@ -23,8 +23,8 @@ class Worker {
   int count() const { return count_; }
   // Waits for every worker of the region; memory written before is visible after.
   void Barrier();
-  // This worker's contiguous share of [0, n), in multiples of `grain` (the last share may be ragged).
-  // Static: the same for the same n, count and grain.
+  // This worker's contiguous share of [0, n), in multiples of `grain` (the last share may be
+  // ragged). Static: the same for the same n, count and grain.
   std::pair<size_t, size_t> Share(size_t n, size_t grain = 1) const;
   // Next index of a shared counter, for dynamic work lists; Barrier() before reuse. Counters: 0..3,
   // reset by ResetCounter (one worker, between barriers).
@@ -40,13 +40,14 @@ class Worker {
 
 class ThreadTeam {
  public:
-  // `threads` = 0: one per physical core that the affinity mask and the cgroup quota (rounded down) allow.
+  // `threads` = 0: one per physical core that the affinity mask and the cgroup quota (rounded down)
+  // allow.
   static Result<std::unique_ptr<ThreadTeam>> Create(int threads);
   ~ThreadTeam();
 
   int size() const;
-  // Runs fn on `threads` workers (0: all; the calling thread is worker 0) and returns when all have.
-  // fn must not throw. Not re-entrant; one caller at a time.
+  // Runs fn on `threads` workers (0: all; the calling thread is worker 0) and returns when all
+  // have. fn must not throw. Not re-entrant; one caller at a time.
   void Run(const std::function<void(Worker&)>& fn, int threads = 0);
 
   // Barriers passed by worker 0 since creation (tests count barriers per layer).

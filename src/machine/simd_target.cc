@@ -1,0 +1,71 @@
+#include "src/machine/simd_target.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "hwy/highway.h"
+#include "hwy/targets.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kCompiled = HWY_TARGETS;
+
+// Better targets have lower bits.
+int64_t Best(int64_t targets) { return targets & -targets; }
+
+int64_t UsableBits() {
+  static const int64_t usable = [] {
+    hwy::SetSupportedTargetsForTest(0);  // ask the CPU, not an earlier choice
+    return hwy::SupportedTargets() & kCompiled;
+  }();
+  return usable;
+}
+
+std::vector<std::string> Names(int64_t targets) {
+  std::vector<std::string> names;
+  for (; targets != 0; targets &= targets - 1) names.push_back(hwy::TargetName(Best(targets)));
+  return names;
+}
+
+std::string Listed(int64_t targets) {
+  std::string list;
+  for (const std::string& name : Names(targets)) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+}  // namespace
+
+std::vector<std::string> UsableSimdTargets() { return Names(UsableBits()); }
+
+Status ChooseSimdTarget(const std::string& name) {
+  const int64_t usable = UsableBits();
+  if (usable == 0) {
+    return Status(StatusCode::kUnsupported,
+                  "this CPU has none of the SIMD targets built in: " + Listed(kCompiled));
+  }
+  if (name.empty()) {
+    hwy::SetSupportedTargetsForTest(0);
+    return Status();
+  }
+  for (int64_t left = usable; left != 0; left &= left - 1) {
+    if (name != hwy::TargetName(Best(left))) continue;
+    // Named for tests, but the only call that dispatch obeys for one target exactly.
+    hwy::SetSupportedTargetsForTest(Best(left));
+    return Status();
+  }
+  return Status(StatusCode::kInvalidArgument, "SIMD target (SLUICE_TARGET): expected one of " +
+                                                  Listed(usable) + ", found '" + name + "'");
+}
+
+Status ChooseSimdTargetFromEnvironment() {
+  const char* name = std::getenv("SLUICE_TARGET");
+  return ChooseSimdTarget(name == nullptr ? "" : name);
+}
+
+std::string SimdTarget() {
+  const auto names = Names(Best(hwy::SupportedTargets() & kCompiled));
+  return names.empty() ? "none" : names[0];
+}
+
+}  // namespace sluice

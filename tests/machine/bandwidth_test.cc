@@ -1,0 +1,34 @@
+#include "src/machine/bandwidth.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+// Wide limits: the value belongs to the machine and the moment; wrong units are off by more.
+TEST(Bandwidth, OfMemoryIsPlausible) {
+  auto team = ThreadTeam::Create(0);
+  ASSERT_TRUE(team.ok());
+  const auto rate = MeasureReadBandwidth(**team, 0.05);
+  ASSERT_TRUE(rate.ok()) << rate.status().message();
+  EXPECT_GT(*rate, 0.05);
+  EXPECT_LT(*rate, 20000);
+}
+
+TEST(Bandwidth, OfARangeReadsAnySize) {
+  auto team = ThreadTeam::Create(3);
+  ASSERT_TRUE(team.ok());
+  const std::vector<char> data(100000, 1);
+  for (size_t bytes : {size_t{1}, size_t{4097}, data.size()}) {
+    const double rate = MeasureReadBandwidth(**team, data.data(), bytes, 0.0);
+    EXPECT_GT(rate, 0);
+    EXPECT_TRUE(std::isfinite(rate));
+  }
+  EXPECT_EQ(MeasureReadBandwidth(**team, data.data(), 0, 0.0), 0);
+}
+
+}  // namespace
+}  // namespace sluice
