@@ -1,0 +1,27 @@
+// The blocks of a decoder layer, written in ops. Every worker of a pass calls
+// them; each begins after a barrier and ends before one that its caller sets.
+#ifndef SLUICE_SRC_MODEL_LAYERS_H_
+#define SLUICE_SRC_MODEL_LAYERS_H_
+
+#include <cstddef>
+
+#include "src/model/pass.h"
+
+namespace sluice {
+
+// Reads in (already normed, quantised if its weights read int8); writes ws.branch.
+void SelfAttention(Pass& pass, size_t layer, const Input& in);
+// down(activation(gate(in)) * up(in)) into out [rows][dim].
+void GatedMlp(Pass& pass, const Weight& gate, const Weight& up, const Weight& down, size_t ffn_dim,
+              const Input& in, float* out);
+// Each row goes through its chosen experts, weighed and summed, plus the shared expert; into out.
+void MixtureOfExperts(Pass& pass, const LayerWeights& layer, const Input& in, float* out);
+// The layer's MLP or mixture, into out.
+void FeedForward(Pass& pass, size_t layer, const Input& in, float* out);
+
+// Whether a layer's attention / feed-forward weights read the quantised form of their input.
+bool AttentionReadsInt8(const LayerWeights& layer);
+bool FeedForwardReadsInt8(const LayerWeights& layer);
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MODEL_LAYERS_H_

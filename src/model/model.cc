@@ -1,0 +1,114 @@
+#include "src/model/model.h"
+
+#include <algorithm>
+
+#include "src/base/printable.h"
+#include "src/model/ops.h"
+
+namespace sluice {
+
+namespace {
+
+Result<const Architecture*> ArchitectureOf(const ConfigReader& reader) {
+  RETURN_IF_ERROR(reader.status());
+  const Architecture* a = FindArchitecture(reader.architecture());
+  if (!a) {
+    std::string known;
+    for (const Architecture* k : Architectures())
+      known += (known.empty() ? "" : " ") + std::string(k->name);
+    return Status(StatusCode::kUnsupported, "architecture " + Printable(reader.architecture()) +
+                                                " is not supported; supported are " + known);
+  }
+  return a;
+}
+
+}  // namespace
+
+Result<Config> ReadConfig(const Gguf& gguf) {
+  ConfigReader reader(gguf);
+  ASSIGN_OR_RETURN(const Architecture* a, ArchitectureOf(reader));
+  Config config;
+  a->read_config(reader, &config);
+  RETURN_IF_ERROR(reader.status());
+  return config;
+}
+
+Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode mode,
+                                           ThreadTeam& team, const LoadProgress& progress) {
+  std::unique_ptr<Model> m(new Model(std::move(gguf)));
+  ConfigReader reader(*m->gguf_);
+  ASSIGN_OR_RETURN(m->architecture_, ArchitectureOf(reader));
+  m->architecture_->read_config(reader, &m->config_);
+  RETURN_IF_ERROR(reader.status());
+
+  auto bind = [&]() -> Status {
+    m->weights_ = Weights();
+    Binder binder(*m->gguf_, m->store_);
+    m->architecture_->bind(binder, m->config_, &m->weights_);
+    return binder.status();
+  };
+  RETURN_IF_ERROR(bind());  // checks shapes, collects the matrices
+  RETURN_IF_ERROR(m->store_.Fill(mode, team, progress));
+  RETURN_IF_ERROR(bind());  // hands out where they lie
+  m->CountBytes();
+  return m;
+}
+
+void Model::LogitShare(Worker& worker, const Workspace& ws, const Input& in, float* logits) const {
+  const Weight& w = weights_.output;
+  MultiplyShare(worker, ws, w, in, logits, config_.vocab);
+  FinishLogits(config_, worker, in.rows, logits);
+}
+
+void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
+                    float* logits) const {
+  CHECK(batch.rows() > 0 && batch.rows() <= ws.max_rows);
+  team.Run(
+      [&](Worker& worker) {
+        Pass pass{config_, weights_, batch, ws, worker};
+        architecture_->forward(pass);
+        if (batch.logit_rows.empty()) return;
+        pass.Barrier();
+        GatherLogitRows(pass, ReadsInt8(weights_.output));
+        if (!logits) return;
+        pass.Barrier();
+        LogitShare(worker, ws, ws.norm_in.View(batch.logit_rows.size(), config_.dim), logits);
+      },
+      threads);
+}
+
+void Model::Logits(ThreadTeam& team, int threads, const Workspace& ws, size_t first, size_t count,
+                   float* logits) const {
+  // norm_in holds all logit rows; a view of some of them starts at `first`.
+  const Input in = ws.norm_in.View(first + count, config_.dim).From(first);
+  team.Run([&](Worker& worker) { LogitShare(worker, ws, in, logits); }, threads);
+}
+
+bool Model::UsesLongRope(size_t positions) const {
+  return weights_.rope.full_long != weights_.rope.full && positions > config_.rope.original_context;
+}
+
+void Model::CountBytes() {
+  uint64_t bytes = 0;
+  auto dense = [&](const Weight& w) { bytes += w ? w.bytes() : 0; };
+  auto sparse = [&](const Weight& w) { bytes += w ? w.expert_bytes * config_.moe.used : 0; };
+  for (const LayerWeights& l : weights_.layers) {
+    for (const Weight* w : {&l.qkv, &l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down, &l.router,
+                            &l.shared_gate, &l.shared_up, &l.shared_down, &l.shared_router, &l.q_a,
+                            &l.q_b, &l.kv_a, &l.k_b, &l.v_b}) {
+      dense(*w);
+    }
+    for (const Weight* w : {&l.expert_gate, &l.expert_up, &l.expert_down}) sparse(*w);
+  }
+  dense(weights_.output);
+  bytes += weights_.embedding.format->RowBytes(config_.dim);
+  weight_bytes_per_token_ = bytes;
+}
+
+uint64_t Model::KvBytesPerToken(KvType type, size_t position) const {
+  const uint64_t seen = std::min<uint64_t>(position, config_.window ? config_.window : position);
+  return sluice::KvBytesPerToken(config_, type, false) * position +
+         sluice::KvBytesPerToken(config_, type, true) * seen;
+}
+
+}  // namespace sluice

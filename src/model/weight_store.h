@@ -1,0 +1,68 @@
+// Holds a model's weights in one of three ways, all giving the same bytes:
+//   panels  a sidecar file in the cache directory, written once, mapped, shared between processes
+//   repack  panels in anonymous memory, made at load
+//   gguf    the file's own rows, in place
+// Binding runs twice: the first walk collects which tensors are multiplied, Fill() makes the
+// panels, the second walk hands out where they lie.
+#ifndef SLUICE_SRC_MODEL_WEIGHT_STORE_H_
+#define SLUICE_SRC_MODEL_WEIGHT_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/arena.h"
+#include "src/base/status.h"
+#include "src/file/gguf.h"
+#include "src/machine/thread_team.h"
+#include "src/model/weights.h"
+
+namespace sluice {
+
+enum class LoadMode : uint8_t { kAuto, kPanels, kRepack, kGguf };
+const char* LoadModeName(LoadMode mode);  // "panels"
+// Null if the word is none of auto, panels, repack, gguf.
+Result<LoadMode> ParseLoadMode(const std::string& word);
+
+// Bytes done of bytes in all, while panels are made.
+using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
+
+class PanelFile;
+
+class WeightStore {
+ public:
+  explicit WeightStore(const Gguf& gguf);  // gguf must outlive the store
+  ~WeightStore();
+
+  // First walk: remembers the tensor. Second walk: sets data, panels, expert_bytes of `w`, whose
+  // format and shape are set.
+  void Place(const GgufTensor& tensor, Weight* w);
+  // The tensor's values as floats: in the map where they are aligned F32, converted otherwise.
+  const float* Floats(const GgufTensor& tensor);
+
+  // Makes the panels of every tensor placed so far. kAuto: panels, or repack when no sidecar can be
+  // written; note() then says why.
+  Status Fill(LoadMode mode, ThreadTeam& team, const LoadProgress& progress);
+  LoadMode mode() const { return mode_; }
+  const std::string& note() const { return note_; }
+
+ private:
+  Status FillPanelFile(ThreadTeam& team, const LoadProgress& progress);
+  Status Repack(ThreadTeam& team, const LoadProgress& progress);
+
+  const Gguf& gguf_;
+  LoadMode mode_ = LoadMode::kGguf;
+  std::string note_;
+  bool filled_ = false;
+  std::unordered_map<const GgufTensor*, const uint8_t*> placed_;  // panels, or null: GGUF rows
+  std::vector<const GgufTensor*> order_;
+  std::unordered_map<const GgufTensor*, std::vector<float>> floats_;
+  Arena arena_;
+  std::unique_ptr<PanelFile> panel_file_;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MODEL_WEIGHT_STORE_H_

@@ -1,0 +1,88 @@
+// Views of a bound model's weights: matrices with their format and the memory
+// that holds them, and small float vectors. The WeightStore owns the memory and
+// must outlive every view. Shapes were checked when they were bound.
+#ifndef SLUICE_SRC_MODEL_WEIGHTS_H_
+#define SLUICE_SRC_MODEL_WEIGHTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "quant/format.h"
+
+namespace sluice {
+
+// One matrix [rows][k], or `experts` of them behind each other.
+struct Weight {
+  const Format* format = nullptr;  // null: this model has no such matrix
+  const uint8_t* data = nullptr;
+  bool panels = false;  // data is in panel form (quant/panels.h); otherwise GGUF rows
+  size_t rows = 0, k = 0;
+  size_t experts = 1;
+  size_t expert_bytes = 0;      // bytes of one of the matrices
+  const float* bias = nullptr;  // [experts][rows], or null
+
+  explicit operator bool() const { return format != nullptr; }
+  size_t bytes() const { return experts * expert_bytes; }
+  Weight Expert(size_t e) const {
+    Weight w = *this;
+    w.data += e * expert_bytes;
+    w.experts = 1;
+    if (w.bias) w.bias += e * rows;
+    return w;
+  }
+};
+
+// A norm's vectors [n]; weight null: there is no such norm.
+struct NormWeights {
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  explicit operator bool() const { return weight != nullptr; }
+};
+
+struct LayerWeights {
+  NormWeights attn_norm;       // before attention
+  NormWeights attn_post_norm;  // of the attention's output, before it is added
+  NormWeights ffn_norm;        // before the MLP
+  NormWeights ffn_post_norm;
+  NormWeights q_norm, k_norm;  // per head or whole projection (Config::qk_norm)
+
+  Weight qkv;  // [q | k | v] in one matrix, or the three apart
+  Weight q, k, v;
+  Weight o;
+  const float* sinks = nullptr;  // [heads] extra logit of each head's soft-max
+
+  Weight gate, up,
+      down;  // MLP; up is [gate | up] in one matrix when gate is absent and the MLP is gated
+
+  Weight router;                       // [experts][dim]
+  const float* router_bias = nullptr;  // [experts] added for the selection only
+  Weight expert_gate, expert_up, expert_down;
+  Weight shared_gate, shared_up, shared_down;
+  Weight shared_router;  // [1][dim] sigmoid gate of the shared expert
+
+  // Latent attention
+  NormWeights q_a_norm, kv_a_norm;
+  Weight q_a, q_b;  // through the q rank; q alone otherwise
+  Weight kv_a;      // [kv_rank + rope][dim]
+  Weight k_b;       // per head [kv_rank][nope]
+  Weight v_b;       // per head [head_value_dim][kv_rank]
+};
+
+// Rotary frequencies [rope dims / 2] of each kind of layer; full_long: LongRoPE past the original
+// context.
+struct RopeTable {
+  std::vector<float> full, full_long, windowed;
+};
+
+struct Weights {
+  Weight embedding;           // [vocab][dim], always GGUF rows: single rows are read
+  Weight position_embedding;  // [context][dim] learned positions, or absent
+  NormWeights output_norm;
+  Weight output;  // [vocab][dim]; tied models: the embedding matrix again
+  RopeTable rope;
+  std::vector<LayerWeights> layers;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MODEL_WEIGHTS_H_

@@ -1,0 +1,130 @@
+#include "src/model/workspace.h"
+
+#include <algorithm>
+
+#include "simd/attention.h"
+#include "simd/matmul.h"
+
+namespace sluice {
+
+namespace {
+
+size_t RoundUp(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// Adds up sizes on a first walk, hands out memory on a second: one list of buffers for both.
+class Layout {
+ public:
+  explicit Layout(Arena* arena) : arena_(arena) {}
+  template <class T>
+  void Add(T** p, size_t n) {
+    const size_t bytes = RoundUp(n * sizeof(T), 64);
+    total_ += bytes;
+    if (arena_) *p = reinterpret_cast<T*>(arena_->Allocate(bytes));
+  }
+  void Add(InputBuffer* b, size_t rows, size_t k) {
+    b->max_rows = rows;
+    b->max_k = k;
+    Add(&b->f32, rows * k);
+    Add(&b->act, ActBytes(rows, RoundUp(k, kActBlock)));
+  }
+  size_t total() const { return total_; }
+
+ private:
+  Arena* arena_;
+  size_t total_ = 0;
+};
+
+}  // namespace
+
+Input Input::From(size_t first) const {
+  Input in = *this;
+  in.rows -= first;
+  in.f32 += first * k;
+  const size_t blocks = k / kActBlock;
+  if (in.act.q) {
+    in.act.rows -= first;
+    in.act.q += first * k;
+    in.act.scale += first * blocks;
+    in.act.scaled_sum += first * blocks;
+    in.act.neg_sum += first * blocks;
+    in.act.neg_pair += first * 2 * blocks;
+    in.act.sum16 += first * 2 * blocks;
+  }
+  return in;
+}
+
+Input InputBuffer::View(size_t rows, size_t k) const {
+  DCHECK(rows <= max_rows && k <= max_k);
+  Input in;
+  in.f32 = f32;
+  in.rows = rows;
+  in.k = k;
+  if (k % kActBlock == 0) in.act = MakeActView(act, rows, k);
+  return in;
+}
+
+Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max_rows,
+                                                     size_t workers) {
+  std::unique_ptr<Workspace> ws(new Workspace);
+  ws->max_rows = max_rows;
+  const size_t R = max_rows, S = R * c.moe.used;
+  const LatentConfig& mla = c.latent;
+  const size_t widest_mlp = std::max(c.ffn_dim, c.moe.shared_ffn_dim);
+  const size_t attn_dim = c.heads * (mla.kv_rank ? mla.head_value_dim : c.value_dim);
+  const size_t widest_k =
+      std::max({c.dim, widest_mlp, c.moe.ffn_dim, attn_dim, mla.q_rank, mla.kv_rank, mla.nope_dim});
+  ws->matmul_bytes_ = RoundUp(MatMulScratchBytes(RoundUp(widest_k, kActBlock)), 4096);
+  ws->attention_bytes_ =
+      RoundUp(AttentionScratchBytes(KvShape{c.key_dim, c.value_dim, KvType::kF32}), 4096);
+
+  auto place = [&](Layout& l) {
+    l.Add(&ws->x, R * c.dim);
+    l.Add(&ws->branch, R * c.dim);
+    l.Add(&ws->branch2, R * c.dim);
+    l.Add(&ws->qkv, R * (c.q_dim() + c.k_dim() + c.v_dim()));
+    l.Add(&ws->gate_up, R * 2 * widest_mlp);
+    l.Add(&ws->norm_in, R, c.dim);
+    l.Add(&ws->attn_in, R, attn_dim);
+    l.Add(&ws->mlp_in, R, widest_mlp);
+    for (int i = 0; i < 2; ++i) {
+      l.Add(&ws->rope_cos[i], R * c.rope.dims / 2);
+      l.Add(&ws->rope_sin[i], R * c.rope.dims / 2);
+    }
+    if (c.moe.experts) {
+      l.Add(&ws->router, R * c.moe.experts);
+      l.Add(&ws->router_choice, R * c.moe.experts);
+      l.Add(&ws->chosen, S);
+      l.Add(&ws->chosen_weight, S);
+      l.Add(&ws->expert_begin, c.moe.experts + 1);
+      l.Add(&ws->slot_row, S);
+      l.Add(&ws->slot_of, S);
+      l.Add(&ws->slot_index, S);
+      l.Add(&ws->expert_gate_up, S * 2 * c.moe.ffn_dim);
+      l.Add(&ws->expert_in, S, c.moe.ffn_dim);
+      l.Add(&ws->expert_out, S * c.dim);
+      l.Add(&ws->shared_gate, R);
+    }
+    if (mla.kv_rank) {
+      l.Add(&ws->q_low, R * mla.q_rank);
+      l.Add(&ws->q_low_in, R, mla.q_rank);
+      l.Add(&ws->q_full, R * c.heads * (mla.nope_dim + mla.rope_dim));
+      l.Add(&ws->nope_in, R * c.heads, mla.nope_dim);
+      l.Add(&ws->latent_in, R * c.heads, mla.kv_rank);
+      l.Add(&ws->head_rows, R * c.heads);
+    }
+    l.Add(&ws->matmul_scratch_, workers * ws->matmul_bytes_);
+    l.Add(&ws->attention_scratch_, workers * ws->attention_bytes_);
+  };
+  Layout sizes(nullptr);
+  place(sizes);
+  ASSIGN_OR_RETURN(ws->arena_, Arena::Create(sizes.total()));
+  Layout memory(&ws->arena_);
+  place(memory);
+  for (size_t i = 0; i < S; ++i) ws->slot_index[i] = static_cast<int32_t>(i);
+  for (size_t h = 0; ws->head_rows && h < c.heads; ++h) {
+    for (size_t t = 0; t < R; ++t) ws->head_rows[h * R + t] = static_cast<int32_t>(t * c.heads + h);
+  }
+  return ws;
+}
+
+}  // namespace sluice

@@ -1,0 +1,91 @@
+// The buffers of a forward pass, allocated once per engine for the largest
+// chunk, shared by its workers. Shapes in comments; R = rows of the batch.
+#ifndef SLUICE_SRC_MODEL_WORKSPACE_H_
+#define SLUICE_SRC_MODEL_WORKSPACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "simd/activations.h"
+#include "src/base/arena.h"
+#include "src/base/status.h"
+#include "src/model/config.h"
+
+namespace sluice {
+
+// A matmul input: rows as floats, and quantised where an integer format reads them.
+struct Input {
+  float* f32 = nullptr;  // [rows][k]
+  size_t rows = 0, k = 0;
+  ActView act;  // storage present when k is a multiple of 32
+  float* row(size_t t) const { return f32 + t * k; }
+  Input From(size_t first) const;  // the rows from `first` on
+};
+
+// Storage for an Input of any shape up to a maximum.
+struct InputBuffer {
+  float* f32 = nullptr;
+  uint8_t* act = nullptr;
+  size_t max_rows = 0, max_k = 0;
+  Input View(size_t rows, size_t k) const;
+};
+
+class Workspace {
+ public:
+  // For passes of up to max_rows rows on up to `workers` workers.
+  static Result<std::unique_ptr<Workspace>> Create(const Config& config, size_t max_rows,
+                                                   size_t workers);
+
+  size_t max_rows = 0;
+  float* x = nullptr;        // [R][dim] the residual stream
+  float* branch = nullptr;   // [R][dim] a block's output before it is added
+  float* branch2 = nullptr;  // [R][dim]
+  float* qkv = nullptr;      // [R][q_dim + k_dim + v_dim]
+  float* gate_up = nullptr;  // [R][2 * widest MLP]
+  InputBuffer norm_in;       // [R][dim]
+  InputBuffer attn_in;       // [R][heads * value dim] attention's output
+  InputBuffer mlp_in;        // [R][widest MLP]
+
+  float* rope_cos[2] = {};  // [R][rope dims / 2]; 0: full layers, 1: sliding-window layers
+  float* rope_sin[2] = {};
+
+  // Mixture of experts; S = R * used slots.
+  float* router = nullptr;          // [R][experts]
+  float* router_choice = nullptr;   // [R][experts] what the selection compares
+  int32_t* chosen = nullptr;        // [R][used] expert of each rank
+  float* chosen_weight = nullptr;   // [R][used]
+  int32_t* expert_begin = nullptr;  // [experts + 1] into the two lists below
+  int32_t* slot_row = nullptr;      // [S] batch row of a slot, slots grouped by expert
+  int32_t* slot_of = nullptr;       // [R][used] slot of each rank
+  int32_t* slot_index = nullptr;    // [S] 0, 1, 2 ...
+  float* expert_gate_up = nullptr;  // [S][2 * expert ffn]
+  InputBuffer expert_in;            // [S][expert ffn]
+  float* expert_out = nullptr;      // [S][dim]
+  float* shared_gate = nullptr;     // [R]
+
+  // Latent attention.
+  float* q_low = nullptr;        // [R][q_rank]
+  InputBuffer q_low_in;          // [R][q_rank]
+  float* q_full = nullptr;       // [R][heads * (nope + rope)]
+  InputBuffer nope_in;           // [R * heads][nope]
+  InputBuffer latent_in;         // [R * heads][kv_rank]
+  int32_t* head_rows = nullptr;  // [heads][R] row t * heads + h of the two above
+
+  uint8_t* MatMulScratch(size_t worker) const { return matmul_scratch_ + worker * matmul_bytes_; }
+  uint8_t* AttentionScratch(size_t worker) const {
+    return attention_scratch_ + worker * attention_bytes_;
+  }
+  size_t bytes() const { return arena_.size(); }
+
+ private:
+  Workspace() = default;
+  Arena arena_;
+  uint8_t* matmul_scratch_ = nullptr;
+  uint8_t* attention_scratch_ = nullptr;
+  size_t matmul_bytes_ = 0, attention_bytes_ = 0;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MODEL_WORKSPACE_H_
