@@ -63,7 +63,7 @@ class PanelFile {
     uint64_t offset = 0, bytes = 0, panel_bytes = 0;
     uint64_t hash = 0;
   };
-  Status ReadDirectory(const Gguf& gguf);
+  Status ReadDirectory(const Gguf& gguf, std::span<const uint8_t> directory, uint64_t entries);
 
   std::unique_ptr<MappedFile> file_;
   std::vector<Entry> entries_;  // sorted by name

@@ -1,0 +1,359 @@
+// Layout, little endian:
+//   Header | directory: per tensor { u64 length, name, EntryRecord } | data, each tensor at a
+//   multiple of 4096. The header's hash covers itself and the directory; a tensor's hash is
+//   XXH3 over the XXH3 of each of its panels, so that threads can hash what they convert.
+#include "src/file/panel_file.h"
+
+#define XXH_STATIC_LINKING_ONLY  // the state as a plain member
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "src/base/atomic_file.h"
+#include "src/base/checked_math.h"
+#include "src/base/printable.h"
+#include "src/file/byte_reader.h"
+#include "src/file/panel_rows.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kMagic[8] = {'S', 'L', 'U', 'P', 'A', 'N', 'E', 'L'};
+constexpr uint64_t kTensorAlignment = 4096;  // a page: hints and NUMA moves touch one tensor only
+constexpr size_t kTaskBytes = 1 << 20;       // of panels a thread converts at a time
+
+struct Key {
+  uint64_t low = 0, high = 0;
+  bool operator==(const Key&) const = default;
+};
+
+struct Header {
+  char magic[8];
+  uint32_t layout_version;
+  uint32_t entries;
+  Key key;
+  uint64_t file_bytes;
+  uint64_t directory_bytes;
+  uint64_t hash;  // of this header with hash 0, then the directory
+};
+static_assert(sizeof(Header) == 56);
+
+struct EntryRecord {
+  uint32_t format;  // GGUF type number
+  uint32_t padding;
+  uint64_t rows, k, experts;
+  uint64_t offset, bytes;
+  uint64_t hash;
+};
+static_assert(sizeof(EntryRecord) == 56);
+
+// Streams values into one 128-bit hash.
+class Hasher {
+ public:
+  Hasher() { XXH3_128bits_reset(&state_); }
+
+  void Add(const void* bytes, size_t n) { XXH3_128bits_update(&state_, bytes, n); }
+  template <class T>
+  void AddNumber(T value) {
+    Add(&value, sizeof(value));
+  }
+  void AddText(std::string_view text) {
+    AddNumber(text.size());
+    Add(text.data(), text.size());
+  }
+  Key Finish() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
+    return {hash.low64, hash.high64};
+  }
+
+ private:
+  XXH3_state_t state_;
+};
+
+// Content identity without reading the content: all metadata, the whole tensor table, and samples
+// of each tensor's data, at most some thousand pages of disk. Two fine-tunes of one model differ in
+// nearly every value, so samples tell them apart.
+Key IdentityOf(const Gguf& gguf) {
+  constexpr uint64_t kSampleBytes = 64;
+  Hasher hasher;
+  hasher.AddNumber(gguf.file_bytes());
+  for (size_t i = 0; i < gguf.metadata_size(); ++i) {
+    const GgufValue& value = gguf.metadata_value(i);
+    hasher.AddText(gguf.metadata_key(i));
+    hasher.AddNumber(value.type);
+    hasher.AddNumber(value.bytes.size());
+    hasher.Add(value.bytes.data(), value.bytes.size());
+  }
+  const uint64_t samples =
+      std::clamp<uint64_t>(4096 / std::max<size_t>(gguf.tensors().size(), 1), 2, 16);
+  for (const GgufTensor& tensor : gguf.tensors()) {
+    hasher.AddText(tensor.name);
+    hasher.AddNumber(tensor.type_id);
+    hasher.Add(tensor.shape, sizeof(tensor.shape));
+    if (tensor.bytes <= samples * kSampleBytes) {
+      hasher.Add(tensor.data, tensor.bytes);
+      continue;
+    }
+    const uint64_t step = (tensor.bytes - kSampleBytes) / (samples - 1);
+    for (uint64_t s = 0; s < samples; ++s) hasher.Add(tensor.data + s * step, kSampleBytes);
+  }
+  return hasher.Finish();
+}
+
+Result<std::string> PathFor(const Key& key) {
+  ASSIGN_OR_RETURN(const std::string folder, CacheFolder());
+  static const char kHex[] = "0123456789abcdef";
+  std::string name;
+  for (uint64_t word : {key.high, key.low}) {
+    for (int shift = 60; shift >= 0; shift -= 4) name += kHex[word >> shift & 15];
+  }
+  return folder + "/panels/" + name + "-v" + std::to_string(kPanelLayoutVersion) + ".panels";
+}
+
+uint64_t HeaderHash(Header header, std::span<const uint8_t> directory) {
+  header.hash = 0;
+  Hasher hasher;
+  hasher.AddNumber(header);
+  hasher.Add(directory.data(), directory.size());
+  return hasher.Finish().low;
+}
+
+// ---- Writing ------------------------------------------------------------------------------------
+
+struct Planned {
+  const GgufTensor* tensor;
+  PanelShape shape;
+  uint64_t offset = 0;
+  std::vector<uint64_t> panel_hashes;
+};
+
+struct Task {
+  size_t planned, first, count;  // panels [first, first + count) of one tensor
+};
+
+struct Plan {
+  Header header{};
+  uint64_t data_bytes = 0;  // panels, without padding
+  std::vector<Planned> tensors;
+  std::vector<Task> tasks;
+};
+
+Result<Plan> MakePlan(const Gguf& gguf, std::span<const GgufTensor* const> tensors) {
+  Plan plan;
+  for (const GgufTensor* tensor : tensors) {
+    const std::optional<PanelShape> shape = PanelShapeOf(*tensor);
+    if (!shape) continue;
+    plan.tensors.push_back({tensor, *shape, 0, std::vector<uint64_t>(shape->panels())});
+  }
+  // Find() searches by name.
+  std::sort(plan.tensors.begin(), plan.tensors.end(),
+            [](const Planned& a, const Planned& b) { return a.tensor->name < b.tensor->name; });
+  const auto same = [](const Planned& a, const Planned& b) { return a.tensor == b.tensor; };
+  plan.tensors.erase(std::unique(plan.tensors.begin(), plan.tensors.end(), same),
+                     plan.tensors.end());
+  for (const Planned& planned : plan.tensors) {
+    plan.header.directory_bytes +=
+        sizeof(uint64_t) + planned.tensor->name.size() + sizeof(EntryRecord);
+  }
+  std::optional<uint64_t> end = sizeof(Header) + plan.header.directory_bytes;
+  for (size_t t = 0; t < plan.tensors.size(); ++t) {
+    Planned& planned = plan.tensors[t];
+    const PanelShape& shape = planned.shape;
+    end = CheckedRoundUp(*end, kTensorAlignment);
+    if (end) planned.offset = *end;
+    if (end) end = CheckedAdd(*end, shape.bytes());
+    if (!end) return Status(StatusCode::kUnsupported, "its panels would not fit in a file");
+    plan.data_bytes += shape.bytes();
+    const size_t per_task = std::max<size_t>(1, kTaskBytes / shape.panel_bytes);
+    for (size_t first = 0; first < shape.panels(); first += per_task) {
+      plan.tasks.push_back({t, first, std::min(per_task, shape.panels() - first)});
+    }
+  }
+  std::memcpy(plan.header.magic, kMagic, sizeof(kMagic));
+  plan.header.layout_version = kPanelLayoutVersion;
+  plan.header.entries = static_cast<uint32_t>(plan.tensors.size());
+  plan.header.key = IdentityOf(gguf);
+  plan.header.file_bytes = *end;
+  return plan;
+}
+
+// Converts, hashes and writes one task's panels.
+Status RunTask(AtomicFile& file, Plan& plan, const Task& task) {
+  Planned& planned = plan.tensors[task.planned];
+  const size_t panel_bytes = planned.shape.panel_bytes;
+  const size_t bytes = task.count * panel_bytes;
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  const size_t rounded = (bytes + 63) / 64 * 64;  // aligned_alloc wants a multiple
+  const std::unique_ptr<uint8_t, Free> buffer(
+      static_cast<uint8_t*>(std::aligned_alloc(64, rounded)));
+  if (buffer == nullptr) return Status(StatusCode::kOutOfMemory, "no memory to convert weights");
+  MakePanels(*planned.tensor, planned.shape, task.first, task.count, buffer.get());
+  for (size_t i = 0; i < task.count; ++i) {
+    planned.panel_hashes[task.first + i] = XXH3_64bits(buffer.get() + i * panel_bytes, panel_bytes);
+  }
+  return file.WriteAt(planned.offset + task.first * panel_bytes, {buffer.get(), bytes});
+}
+
+Status RunTasks(AtomicFile& file, Plan& plan, const PanelFile::ParallelFor& parallel_for,
+                const PanelFile::Progress& progress) {
+  std::atomic<uint64_t> done{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  Status first_error;
+  parallel_for(plan.tasks.size(), [&](size_t i) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const Task& task = plan.tasks[i];
+    const Status status = RunTask(file, plan, task);
+    if (!status.ok()) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!failed.exchange(true)) first_error = status;
+      return;
+    }
+    const uint64_t bytes = task.count * plan.tensors[task.planned].shape.panel_bytes;
+    const uint64_t now = done.fetch_add(bytes) + bytes;
+    if (progress) progress(now, plan.data_bytes);
+  });
+  return first_error;
+}
+
+std::vector<uint8_t> HeadOf(Plan& plan) {
+  std::vector<uint8_t> directory;
+  const auto append = [&](const void* bytes, size_t n) {
+    const uint8_t* p = static_cast<const uint8_t*>(bytes);
+    directory.insert(directory.end(), p, p + n);
+  };
+  for (const Planned& planned : plan.tensors) {
+    const PanelShape& shape = planned.shape;
+    const std::string_view name = planned.tensor->name;
+    const uint64_t length = name.size();
+    const uint64_t hash =
+        XXH3_64bits(planned.panel_hashes.data(), planned.panel_hashes.size() * sizeof(uint64_t));
+    const EntryRecord record = {
+        planned.tensor->type_id, 0,   shape.rows, shape.k, shape.experts, planned.offset,
+        shape.bytes(),           hash};
+    append(&length, sizeof(length));
+    append(name.data(), name.size());
+    append(&record, sizeof(record));
+  }
+  plan.header.hash = HeaderHash(plan.header, directory);
+  std::vector<uint8_t> head(sizeof(Header));
+  std::memcpy(head.data(), &plan.header, sizeof(Header));
+  head.insert(head.end(), directory.begin(), directory.end());
+  return head;
+}
+
+}  // namespace
+
+Result<std::string> CacheFolder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string cache = variable("SLUICE_CACHE"); !cache.empty()) return cache;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
+    return cache + "/sluice";
+  }
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/sluice";
+  return Status(StatusCode::kNotFound, "no cache folder: set SLUICE_CACHE or HOME");
+}
+
+Result<std::string> PanelFile::PathOf(const Gguf& gguf) { return PathFor(IdentityOf(gguf)); }
+
+Status PanelFile::Write(const Gguf& gguf, std::span<const GgufTensor* const> tensors,
+                        const ParallelFor& parallel_for, const Progress& progress) {
+  ASSIGN_OR_RETURN(Plan plan, MakePlan(gguf, tensors));
+  ASSIGN_OR_RETURN(const std::string path, PathFor(plan.header.key));
+  RETURN_IF_ERROR(MakeFolders(path.substr(0, path.rfind('/'))));
+  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+  RETURN_IF_ERROR(file->Resize(plan.header.file_bytes));
+  RETURN_IF_ERROR(RunTasks(*file, plan, parallel_for, progress));
+  RETURN_IF_ERROR(file->WriteAt(0, HeadOf(plan)));
+  return file->Commit();
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<PanelFile>> PanelFile::Open(const Gguf& gguf) {
+  const Key key = IdentityOf(gguf);
+  ASSIGN_OR_RETURN(const std::string path, PathFor(key));
+  std::unique_ptr<PanelFile> panels(new PanelFile);
+  ASSIGN_OR_RETURN(panels->file_, MappedFile::Open(path));
+  ByteReader reader(panels->file_->bytes());
+  Header header;
+  std::span<const uint8_t> directory;
+  const bool good = reader.Read(&header) &&
+                    std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
+                    header.layout_version == kPanelLayoutVersion && header.key == key &&
+                    header.file_bytes == panels->bytes() &&
+                    reader.ReadBytes(header.directory_bytes, &directory) &&
+                    HeaderHash(header, directory) == header.hash;
+  if (!good) {
+    return Status(StatusCode::kCorrupt, path + ": panel file is damaged or cut short, " +
+                                            std::to_string(panels->bytes()) + " bytes");
+  }
+  RETURN_IF_ERROR(panels->ReadDirectory(gguf, directory, header.entries));
+  return panels;
+}
+
+// The hash vouches for damage, not for intent: every entry is still checked against the GGUF and
+// the file.
+Status PanelFile::ReadDirectory(const Gguf& gguf, std::span<const uint8_t> directory,
+                                uint64_t entries) {
+  ByteReader reader(directory);
+  for (uint64_t i = 0; i < entries; ++i) {
+    Entry entry;
+    EntryRecord record;
+    if (!reader.ReadString(&entry.name) || !reader.Read(&record)) {
+      return Status(StatusCode::kCorrupt, path() + ": panel file ends inside its directory");
+    }
+    const GgufTensor* tensor = gguf.FindTensor(entry.name);
+    const std::optional<PanelShape> shape = tensor ? PanelShapeOf(*tensor) : std::nullopt;
+    const bool fits = shape && record.format == tensor->type_id && record.rows == shape->rows &&
+                      record.k == shape->k && record.experts == shape->experts &&
+                      record.bytes == shape->bytes() && record.offset % kTensorAlignment == 0 &&
+                      record.offset <= bytes() && record.bytes <= bytes() - record.offset;
+    if (!fits || (i > 0 && entries_.back().name >= entry.name)) {
+      return Status(StatusCode::kCorrupt, path() + ": panels of tensor \"" + Printable(entry.name) +
+                                              "\" do not match the model");
+    }
+    entry.offset = record.offset;
+    entry.bytes = record.bytes;
+    entry.panel_bytes = shape->panel_bytes;
+    entry.hash = record.hash;
+    entries_.push_back(entry);
+  }
+  return Status();
+}
+
+const uint8_t* PanelFile::Find(std::string_view tensor) const {
+  const auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), tensor,
+                       [](const Entry& e, std::string_view name) { return e.name < name; });
+  const bool found = it != entries_.end() && it->name == tensor;
+  return found ? file_->bytes().data() + it->offset : nullptr;
+}
+
+Status PanelFile::Verify() const {
+  std::vector<uint64_t> hashes;
+  for (const Entry& entry : entries_) {
+    const uint8_t* data = file_->bytes().data() + entry.offset;
+    hashes.clear();
+    for (uint64_t at = 0; at < entry.bytes; at += entry.panel_bytes) {
+      hashes.push_back(XXH3_64bits(data + at, entry.panel_bytes));
+    }
+    if (XXH3_64bits(hashes.data(), hashes.size() * sizeof(uint64_t)) != entry.hash) {
+      return Status(StatusCode::kCorrupt,
+                    path() + ": panels of tensor \"" + Printable(entry.name) + "\" are damaged");
+    }
+  }
+  return Status();
+}
+
+}  // namespace sluice
