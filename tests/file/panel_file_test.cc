@@ -125,7 +125,7 @@ TEST_F(PanelFileTest, BytesDoNotDependOnThreads) {
   const Bytes serial = ReadFile(Path());
   ASSERT_TRUE(Write(FourThreads).ok());
   EXPECT_EQ(ReadFile(Path()), serial);
-  std::filesystem::path folder(Path());
+  const std::filesystem::path folder(Path());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.parent_path()), {}), 1);
 }
 
@@ -180,8 +180,10 @@ TEST_F(PanelFileTest, CutFilesAreCorrupt) {
 TEST_F(PanelFileTest, EveryByteOfTheDirectoryIsChecked) {
   ASSERT_TRUE(Write().ok());
   const Bytes whole = ReadFile(Path());
-  const size_t head =
-      After(whole, "TQ2_0.weight");  // the last but for MXFP4 and the like: near the end
+  uint64_t directory_bytes;
+  std::memcpy(&directory_bytes, whole.data() + 40, sizeof(directory_bytes));
+  const size_t head = 56 + directory_bytes;
+  ASSERT_GT(head, 500u);
   ASSERT_LT(head, 4096u);
   for (size_t at = 0; at < head; at += 3) {
     Bytes bad = whole;
