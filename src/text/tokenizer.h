@@ -29,22 +29,26 @@ class Tokenizer {
     bool parse_special = false;  // the text of a control token becomes that token
   };
   // Total: any byte string tokenizes. Time linear (n log n) in the bytes; no recursion.
-  virtual std::vector<int32_t> Encode(std::string_view text, const EncodeOptions& options) const = 0;
+  virtual std::vector<int32_t> Encode(std::string_view text,
+                                      const EncodeOptions& options) const = 0;
 
   // The user-visible text of a whole sequence. skip_special drops control tokens.
   virtual std::string Decode(std::span<const int32_t> ids, bool skip_special) const = 0;
-  // Raw bytes of one token (no leading blank removed, byte tokens as their byte; control tokens as their text).
+  // Raw bytes of one token (no leading blank removed, byte tokens as their byte; control tokens as
+  // their text).
   virtual std::string Piece(int32_t id) const = 0;
 
   virtual size_t vocab_size() const = 0;
   virtual std::string_view text(int32_t id) const = 0;  // as written in the file
   virtual TokenType type(int32_t id) const = 0;
-  virtual std::string_view model() const = 0;           // "llama" (SPM), "gpt2" (BPE), "bert", "t5"
-  virtual std::string_view pre() const = 0;             // pre-tokenizer name
+  virtual std::string_view model() const = 0;  // "llama" (SPM), "gpt2" (BPE), "bert", "t5"
+  virtual std::string_view pre() const = 0;    // pre-tokenizer name
   // Special ids, if the file names them and they are in range.
   virtual std::optional<int32_t> bos() const = 0;
   virtual std::optional<int32_t> eos() const = 0;
   virtual bool adds_bos() const = 0;
+  // True if Decode drops the one blank that the family puts before a text.
+  virtual bool drops_leading_blank() const = 0;
   // True for every id that ends generation: EOS, EOT, <end_of_turn>, <|eot_id|>, <|im_end|> ...
   virtual bool IsEnd(int32_t id) const = 0;
   // The id whose text is exactly `text` and which is a control or user-defined token.
@@ -56,16 +60,19 @@ class Tokenizer {
 // (one per maximal invalid part). All Push results plus Flush equal Decode of the whole.
 class StreamDecoder {
  public:
-  StreamDecoder(const Tokenizer& tokenizer, bool skip_special)
-      : tokenizer_(tokenizer), skip_special_(skip_special) {}
+  // kText: the ids are a whole text, as for Decode. kContinuation: they go on after a text, so a
+  // leading blank is part of them (`sluice run`, whose first generated token is often " Paris").
+  enum class Start { kText, kContinuation };
+  StreamDecoder(const Tokenizer& tokenizer, bool skip_special, Start start = Start::kText)
+      : tokenizer_(tokenizer), skip_special_(skip_special), at_start_(start == Start::kText) {}
   std::string Push(int32_t id);  // text that may leave now
   std::string Flush();           // what is left at the true end
 
  private:
   const Tokenizer& tokenizer_;
   bool skip_special_;
-  bool at_start_ = true;
-  std::string pending_;
+  bool at_start_;
+  std::string pending_;  // bytes of an unfinished character
 };
 
 }  // namespace sluice
