@@ -1,0 +1,100 @@
+#include "cli/command.h"
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "cli/model_path.h"
+#include "cli/progress.h"
+
+namespace sluice {
+
+int ReportError(const std::string& command, const Status& status) {
+  std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+void ModelFlags::AddTo(CLI::App& command) {
+  command.add_option("MODEL", positional_model, "A .gguf file, or a name in the model folder");
+  command.add_option("-m,--model", model, "The same as MODEL");
+  command.add_option("-c,--ctx-size", context, "Positions the context holds; 0: as trained")
+      ->capture_default_str();
+  command
+      .add_option("-b,--batch-size,--max-num-batched-tokens", chunk,
+                  "Most tokens of one pass (prefill chunk)")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  command.add_option("-t,--threads", threads, "Decode threads; 0: one per allowed core")
+      ->check(CLI::Range(0, 1024));
+  command.add_option("--tb,--threads-batch", threads_batch, "Prefill threads; 0: as --threads")
+      ->check(CLI::Range(0, 1024));
+  command
+      .add_option("--weights", weights,
+                  "auto, panels (sidecar in the cache), repack (in memory), gguf (in place)")
+      ->capture_default_str();
+  command.add_option("--kv-type,--cache-type-k,--ctk", kv_type, "KV cache: f32, f16, bf16 or q8")
+      ->capture_default_str();
+  command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
+                     "Accepted and ignored: sluice runs on the CPU");
+}
+
+Result<RunnerOptions> ModelFlags::Options() const {
+  RunnerOptions o;
+  ASSIGN_OR_RETURN(o.weights, ParseLoadMode(weights));
+  bool known = false;
+  for (KvType t : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
+    if (kv_type == KvTypeName(t)) {
+      o.kv_type = t;
+      known = true;
+    }
+  }
+  if (kv_type == "q8_0") {  // llama.cpp's word
+    o.kv_type = KvType::kQ8;
+    known = true;
+  }
+  if (!known) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--kv-type: expected f32, f16, bf16 or q8, found " + kv_type);
+  }
+  o.context = context;
+  o.chunk = chunk;
+  o.threads = threads;
+  o.threads_batch = threads_batch;
+  return o;
+}
+
+Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
+                                                const ModelFlags& flags) {
+  ASSIGN_OR_RETURN(const RunnerOptions options, flags.Options());
+  ASSIGN_OR_RETURN(const std::string path, FindModel(flags.name()));
+  if (flags.gpu_layers > 0) {
+    std::fprintf(stderr, "sluice %s: -ngl is ignored, sluice runs on the CPU\n", command.c_str());
+  }
+  Result<std::unique_ptr<ModelRunner>> runner = [&] {
+    Progress bar("preparing weights");
+    return ModelRunner::Create(path, options,
+                               [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+  }();
+  if (runner.ok() && !(*runner)->model().load_note().empty()) {
+    std::fprintf(stderr, "sluice %s: %s\n", command.c_str(),
+                 (*runner)->model().load_note().c_str());
+  }
+  return runner;
+}
+
+Result<std::string> ReadAll(const std::string& path) {
+  if (path == "-") {
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  if (in) text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  if (!in || in.bad()) {
+    return Status(StatusCode::kIo, path + ": cannot read the file: " + std::strerror(errno));
+  }
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,59 @@
+// What the subcommands share: how one is added to the command line, how errors
+// become one line and an exit code, and the flags that choose and load a model.
+// One file per subcommand; each Add... registers itself with CLI11.
+#ifndef SLUICE_CLI_COMMAND_H_
+#define SLUICE_CLI_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "src/base/status.h"
+#include "src/engine/model_runner.h"
+
+namespace sluice {
+
+// Exit codes, as documented in the README.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailure = 1,  // a file, a model, the system
+  kExitUsage = 2,    // a flag or its value
+  kExitInterrupted = 130,
+};
+
+void AddRun(CLI::App& app, int* exit_code);
+void AddChat(CLI::App& app, int* exit_code);
+void AddEval(CLI::App& app, int* exit_code);
+void AddTokenize(CLI::App& app, int* exit_code);
+void AddPerplexity(CLI::App& app, int* exit_code);
+void AddInspect(CLI::App& app, int* exit_code);
+void AddModels(CLI::App& app, int* exit_code);
+void AddPull(CLI::App& app, int* exit_code);
+
+// Prints "sluice COMMAND: message" on stderr; the exit code that fits.
+int ReportError(const std::string& command, const Status& status);
+
+// --model and the flags of how it is loaded; llama.cpp's names and short forms where it has one.
+struct ModelFlags {
+  std::string model, positional_model;
+  std::string weights = "auto";
+  std::string kv_type = "f16";
+  size_t context = 0;
+  size_t chunk = 512;
+  int threads = 0, threads_batch = 0;
+  int gpu_layers = 0;
+
+  void AddTo(CLI::App& command);
+  const std::string& name() const { return model.empty() ? positional_model : model; }
+  Result<RunnerOptions> Options() const;
+};
+
+// Finds the model, loads it with a progress bar, says on stderr what a fallback was chosen for.
+Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
+                                                const ModelFlags& flags);
+
+// Whole file, or stdin when `path` is "-".
+Result<std::string> ReadAll(const std::string& path);
+
+}  // namespace sluice
+#endif  // SLUICE_CLI_COMMAND_H_

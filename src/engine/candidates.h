@@ -1,0 +1,72 @@
+// The tokens still in the draw, and the filters that narrow them. Every
+// function is one function of the logits: ties go to the lower token id, sums
+// run in a fixed order, exp is our own (entropies use the C library's log and
+// pow, good to the last bit or two). One per sampling thread.
+#ifndef SLUICE_SRC_ENGINE_CANDIDATES_H_
+#define SLUICE_SRC_ENGINE_CANDIDATES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice {
+
+struct Candidate {
+  float logit;
+  int32_t id;
+  double weight;  // exp(logit - largest logit when weighed); proportional to the probability
+};
+
+// exp(x) for x <= 0 (0 for NaN), within 1e-14 relative, the same bits on every machine; the C
+// library's is not.
+double ExpOfNegative(double x);
+
+class Candidates {
+ public:
+  // Starts over with all of `logits` [vocab], which must stay as they are until the last filter.
+  // NaN counts as -infinity, +infinity as the largest float; -infinity never gets in.
+  void Start(std::span<const float> logits);
+
+  // "Probability": within the tokens still in. At least one token stays.
+  // Logit >= largest - n x standard deviation (Tang et al., "Top-n-sigma", 2024).
+  void TopNSigma(float n);
+  // The k largest logits.
+  void TopK(size_t k);
+  // The smallest set, most typical first (-ln p closest to the entropy), with sum >= p (Meister et
+  // al., "Locally typical sampling", 2022).
+  void TypicalP(float p);
+  // The smallest set of the most likely with sum >= p (Holtzman et al., "The curious case of neural
+  // text degeneration", 2019).
+  void TopP(float p);
+  // Probability >= p x that of the most likely (Nguyen et al., "Turning up the heat", 2024).
+  void MinP(float p);
+  // Drops every token with probability >= threshold but the least likely of those (p-e-w, 2024).
+  // The caller has thrown the dice.
+  void ExcludeTopChoices(float threshold);
+  // Divides the logits; temp <= 0 keeps only the most likely.
+  void Temperature(float temp);
+  // Temperature temp +- range, at entropy / largest possible entropy to the power of exponent.
+  void DynamicTemperature(float temp, float range, float exponent);
+
+  // By ascending id, weights filled in; empty if no logit was above -infinity.
+  std::span<const Candidate> Finish();
+
+ private:
+  void Fill();  // list_ from logits_, if no filter has yet
+  void Weigh();
+  double Total() const;
+  double Entropy() const;  // of weighed candidates
+  // Keeps the smallest set, first by `before`, whose weights sum up to p of all.
+  template <class Before>
+  void KeepMass(float p, bool in_order, const Before& before);
+
+  std::span<const float> logits_;
+  std::vector<Candidate> list_;
+  float reference_ = 0;  // the logit of weight 1
+  bool filled_ = false, weighed_ = false;
+  bool sorted_ = false;  // largest logit first
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_ENGINE_CANDIDATES_H_

@@ -1,0 +1,84 @@
+#include "src/engine/model_runner.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/machine/topology.h"
+
+namespace sluice {
+
+namespace {
+
+// The trained context, halved until the keys and values of all sequences fit in half of the memory.
+size_t DefaultContext(const Config& c, const RunnerOptions& o) {
+  const uint64_t budget = ThisMachine().UsableMemoryBytes() / 2;
+  const uint64_t page = KvPageBytes(KvShapeOf(c, o.kv_type));
+  size_t context = c.context;
+  while (context > 2048 && KvPagesPerSequence(c, context, o.chunk) * o.sequences > budget / page) {
+    context /= 2;
+  }
+  return context;
+}
+
+Status CheckOptions(const Config& c, const Model& model, const RunnerOptions& o) {
+  if (o.kv_type == KvType::kQ8 && (c.key_dim % 32 != 0 || c.value_dim % 32 != 0)) {
+    return Status(StatusCode::kUnsupported,
+                  "--kv-type q8 needs head sizes that are multiples of 32; this model's are " +
+                      std::to_string(c.key_dim) + " and " + std::to_string(c.value_dim) +
+                      "; use f16");
+  }
+  if (model.position_limit() && o.context > model.position_limit()) {
+    return Status(StatusCode::kInvalidArgument, "--ctx-size " + std::to_string(o.context) +
+                                                    ": this model has learned positions for " +
+                                                    std::to_string(model.position_limit()) +
+                                                    " tokens and no more");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path,
+                                                         const RunnerOptions& options,
+                                                         const LoadProgress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<ModelRunner> r(new ModelRunner);
+  r->options_ = options;
+  RunnerOptions& o = r->options_;
+  ASSIGN_OR_RETURN(std::unique_ptr<Gguf> gguf, Gguf::Open(path));
+  ASSIGN_OR_RETURN(r->team_, ThreadTeam::Create(std::max(o.threads, o.threads_batch)));
+  if (o.threads == 0) o.threads = r->team_->size();
+  if (o.threads_batch == 0) o.threads_batch = o.threads;
+  Result<std::unique_ptr<Model>> model =
+      Model::Load(std::move(gguf), o.weights, *r->team_, progress);
+  if (!model.ok()) return model.status().Within(path);
+  r->model_ = *std::move(model);
+
+  const Config& c = r->config();
+  if (o.context == 0) o.context = DefaultContext(c, o);
+  o.chunk = std::min(o.chunk, o.context);
+  RETURN_IF_ERROR(CheckOptions(c, *r->model_, o));
+  ASSIGN_OR_RETURN(r->workspace_,
+                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size())));
+  ASSIGN_OR_RETURN(r->pool_,
+                   KvPool::Create(KvShapeOf(c, o.kv_type),
+                                  KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
+  r->load_seconds_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return r;
+}
+
+std::unique_ptr<KvSequence> ModelRunner::NewSequence() {
+  return std::make_unique<KvSequence>(config(), *pool_, options_.context, options_.chunk);
+}
+
+void ModelRunner::Forward(const Batch& batch, bool decode, float* logits) {
+  model_->Forward(*team_, decode ? options_.threads : options_.threads_batch, *workspace_, batch,
+                  logits);
+}
+
+void ModelRunner::Logits(size_t first, size_t count, float* logits) {
+  model_->Logits(*team_, options_.threads_batch, *workspace_, first, count, logits);
+}
+
+}  // namespace sluice

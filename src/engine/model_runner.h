@@ -1,0 +1,60 @@
+// A model with what it takes to run it: the thread team, the workspace and the
+// KV pool, sized once. Used by the engine's one thread (serving) and by
+// evaluation (perplexity, eval), never by two at a time.
+#ifndef SLUICE_SRC_ENGINE_MODEL_RUNNER_H_
+#define SLUICE_SRC_ENGINE_MODEL_RUNNER_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "src/base/status.h"
+#include "src/model/model.h"
+
+namespace sluice {
+
+struct RunnerOptions {
+  LoadMode weights = LoadMode::kAuto;
+  KvType kv_type = KvType::kF16;
+  size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows
+  size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)
+  size_t sequences = 1;   // that the KV pool holds at full context
+  int threads = 0;        // decode; 0: one per physical core allowed
+  int threads_batch = 0;  // prefill; 0: as decode
+};
+
+class ModelRunner {
+ public:
+  static Result<std::unique_ptr<ModelRunner>> Create(const std::string& path,
+                                                     const RunnerOptions& options,
+                                                     const LoadProgress& progress = {});
+
+  const Model& model() const { return *model_; }
+  const Config& config() const { return model_->config(); }
+  ThreadTeam& team() { return *team_; }
+  size_t context() const { return options_.context; }
+  size_t chunk() const { return options_.chunk; }
+  KvType kv_type() const { return options_.kv_type; }
+  int decode_threads() const { return options_.threads; }
+  double load_seconds() const { return load_seconds_; }
+
+  std::unique_ptr<KvSequence> NewSequence();
+
+  // One pass; `decode`: every segment is one row of a running sequence, which picks the thread
+  // count. Reserve the pages before, Advance the sequences after.
+  void Forward(const Batch& batch, bool decode, float* logits);
+  // Logit rows [first, first + count) of the last pass into logits [count][vocab].
+  void Logits(size_t first, size_t count, float* logits);
+
+ private:
+  ModelRunner() = default;
+  RunnerOptions options_;
+  std::unique_ptr<ThreadTeam> team_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<KvPool> pool_;
+  double load_seconds_ = 0;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_ENGINE_MODEL_RUNNER_H_
