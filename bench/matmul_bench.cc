@@ -1,0 +1,142 @@
+// Kernel rates of every format: multiply-accumulates per second for 1 to 512
+// tokens, from panels and from GGUF rows, on one thread.
+//   matmul_bench --benchmark_filter='Q4_K/panels'
+// "l2": a matrix that stays in the L2 cache, so the kernel alone. "ram": one that
+// does not, with quantising the inputs: a layer of a 1B model. GB/s counts weights.
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hwy/aligned_allocator.h"
+#include "quant/format.h"
+#include "simd/activations.h"
+#include "simd/matmul.h"
+
+namespace sluice {
+namespace {
+
+struct Shape {
+  const char* name;
+  size_t rows, k;
+  bool quantise;  // as part of what is timed
+};
+constexpr Shape kShapes[] = {{"l2", 64, 4096, false}, {"ram", 8192, 2048, true}};
+constexpr size_t kTokens[] = {1, 4, 8, 64, 512};
+
+using Buffer = hwy::AlignedFreeUniquePtr<uint8_t[]>;
+
+// Random blocks, of which only those with finite weights are kept.
+Buffer RandomRows(const Format& format, size_t rows, size_t k) {
+  std::mt19937 random(1);
+  Buffer bytes = hwy::AllocateAligned<uint8_t>(rows * format.RowBytes(k));
+  std::vector<float> w(format.block_values);
+  for (size_t at = 0; at < rows * format.RowBytes(k); at += format.block_bytes) {
+    bool sane = false;
+    while (!sane) {
+      for (uint32_t i = 0; i < format.block_bytes; ++i) {
+        bytes[at + i] = static_cast<uint8_t>(random());
+      }
+      format.decode(&bytes[at], w.size(), w.data());
+      sane = true;
+      for (const float v : w) sane = sane && std::fabs(v) < 1e4f;
+    }
+  }
+  return bytes;
+}
+
+Buffer ToPanels(const Format& format, const Buffer& rows, size_t count, size_t k) {
+  const size_t blocks = k / format.block_values;
+  const size_t panel_bytes = blocks * format.panel_block_bytes;
+  Buffer panels = hwy::AllocateAligned<uint8_t>(count / kPanelRows * panel_bytes);
+  for (size_t row = 0; row < count; row += kPanelRows) {
+    const uint8_t* sources[kPanelRows];
+    for (size_t r = 0; r < kPanelRows; ++r) sources[r] = &rows[(row + r) * format.RowBytes(k)];
+    format.to_panel(sources, blocks, &panels[row / kPanelRows * panel_bytes]);
+  }
+  return panels;
+}
+
+void MatMulBench(benchmark::State& state, const Format& format, bool panels, const Shape& shape,
+                 size_t tokens) {
+  Buffer weights = RandomRows(format, shape.rows, shape.k);
+  if (panels) weights = ToPanels(format, weights, shape.rows, shape.k);
+  std::vector<float> x(tokens * shape.k), out(tokens * shape.rows);
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  for (float& v : x) v = normal(random);
+  Buffer act = hwy::AllocateAligned<uint8_t>(ActBytes(tokens, shape.k));
+  Buffer scratch = hwy::AllocateAligned<uint8_t>(MatMulScratchBytes(shape.k));
+  MatMulArgs args;
+  args.weights = weights.get();
+  args.panels = panels;
+  args.rows = args.row_end = shape.rows;
+  args.k = shape.k;
+  args.tokens = tokens;
+  args.act = MakeActView(act.get(), tokens, shape.k);
+  args.f32 = x.data();
+  args.f32_stride = shape.k;
+  args.out = out.data();
+  args.out_stride = shape.rows;
+  args.scratch = scratch.get();
+  const bool integers = format.arithmetic == Arithmetic::kInt8;
+  for (size_t t = 0; integers && t < tokens; ++t) QuantiseRow(&x[t * shape.k], args.act, t);
+  for (auto _ : state) {
+    for (size_t t = 0; integers && shape.quantise && t < tokens; ++t) {
+      QuantiseRow(&x[t * shape.k], args.act, t);
+    }
+    format.matmul(args);
+    benchmark::DoNotOptimize(out.data());
+  }
+  const double macs = static_cast<double>(state.iterations() * shape.rows * shape.k * tokens);
+  const size_t bytes =
+      panels ? shape.rows * shape.k / format.block_values / kPanelRows * format.panel_block_bytes
+             : shape.rows * format.RowBytes(shape.k);
+  state.counters["GMAC/s"] = benchmark::Counter(macs / 1e9, benchmark::Counter::kIsRate);
+  state.counters["GB/s"] = benchmark::Counter(static_cast<double>(bytes * state.iterations()) / 1e9,
+                                              benchmark::Counter::kIsRate);
+}
+
+void QuantiseBench(benchmark::State& state) {
+  constexpr size_t kWidth = 2048;
+  std::vector<float> x(kWidth);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (float& v : x) v = normal(random);
+  Buffer act = hwy::AllocateAligned<uint8_t>(ActBytes(1, kWidth));
+  const ActView view = MakeActView(act.get(), 1, kWidth);
+  for (auto _ : state) {
+    QuantiseRow(x.data(), view, 0);
+    benchmark::DoNotOptimize(view.q);
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * kWidth));
+}
+BENCHMARK(QuantiseBench);
+
+void RegisterAll() {
+  for (const Format* format : Formats()) {
+    for (const bool panels : {true, false}) {
+      if (panels && format->panel_block_bytes == 0) continue;
+      for (const Shape& shape : kShapes) {
+        for (const size_t tokens : kTokens) {
+          const std::string name = std::string(format->name) + (panels ? "/panels/" : "/rows/") +
+                                   shape.name + "/" + std::to_string(tokens);
+          benchmark::RegisterBenchmark(name.c_str(), [=, &shape](benchmark::State& state) {
+            MatMulBench(state, *format, panels, shape, tokens);
+          });
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  sluice::RegisterAll();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
