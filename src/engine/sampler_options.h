@@ -43,7 +43,7 @@ struct SamplerOptions {
   float dry_base = 1.75f;       // < 1: off
   int32_t dry_allowed_length = 2;
   int32_t dry_penalty_last_n = 64;  // -1: all; 0: off
-  // Token sequences that a repetition does not reach across: see DryBreakers.
+  // Token sequences that a repetition does not reach across: see DryBreakers (dry_breakers.h).
   std::vector<std::vector<int32_t>> dry_breakers;
 
   std::vector<std::pair<int32_t, float>> logit_bias;  // {token, added}; -infinity bans
