@@ -36,39 +36,50 @@ struct ByteCodec {
 constexpr size_t kV = kWide ? 2 : 1;
 constexpr size_t kT = kWide ? 6 : kRegisters == 32 ? 4 : kParts == 2 ? 4 : 2;
 
-// The minimum chain of 16 rows over all of k.
-template <bool kSub>
-void SumMins(const ByteTileArgs& tile, size_t panel, size_t token, float* HWY_RESTRICT out) {
+// out[t][16 V] -= the minimum chain of V panels over all of k. The chain waits for the last chunk
+// because its sums would not fit beside the tile's in the registers.
+template <bool kSub, size_t V, size_t T>
+HWY_NOINLINE void SubtractMins(const ByteTileArgs& tile, size_t panel, const ActRows<T>& a,
+                               float* out, size_t stride) {
   using Unit = hwy::If<kSub, MinUnitSub, MinUnit>;
-  const MatMulArgs& args = *tile.args;
-  const size_t units = args.k / kActBlock;
-  const Unit* const mins = static_cast<const Unit*>(tile.mins) + panel * units;
-  const ActRows<1> a = RowsOf<1>(args, token);
-  VF m[kParts];
-  for (size_t v = 0; v < kParts; ++v) m[v] = hn::Zero(DF());
-  for (size_t b = 0; b < units; ++b) {
-    const size_t at = a.off[0] + b;
-    for (size_t v = 0; v < kParts; ++v) {
-      VF sum = hn::Set(DF(), a.scaled_sum[at]);
-      if constexpr (kSub) {
-        const VI16 pair = hn::BitCast(D16(), hn::Load(D32(), mins[b].pair + v * kLanes));
-        const VI32 both = hn::WidenMulPairwiseAdd(D32(), pair, BroadcastPair(a.sum16 + 2 * at));
-        sum = hn::Mul(hn::Set(DF(), a.scale[at]), hn::ConvertTo(DF(), both));
+  constexpr size_t kN = V * kParts;
+  const size_t units = tile.args->k / kActBlock;
+  const Unit* HWY_RESTRICT mins = static_cast<const Unit*>(tile.mins) + panel * units;
+  VF m[kN][T];
+  SLUICE_UNROLL
+  for (size_t v = 0; v < kN; ++v) {
+    SLUICE_UNROLL
+    for (size_t t = 0; t < T; ++t) m[v][t] = hn::Zero(DF());
+  }
+  for (size_t b = 0; b < units; ++b, ++mins) {
+    SLUICE_UNROLL
+    for (size_t v = 0; v < kN; ++v) {
+      const Unit& unit = mins[v / kParts * units];
+      const size_t row = v % kParts * kLanes;
+      const VF min = hn::Load(DF(), unit.min + row);
+      SLUICE_UNROLL
+      for (size_t t = 0; t < T; ++t) {
+        const size_t at = a.off[t] + b;
+        VF sum;
+        if constexpr (kSub) {
+          const VI16 pair = hn::BitCast(D16(), hn::Load(D32(), unit.pair + row));
+          const VI32 both = hn::WidenMulPairwiseAdd(D32(), pair, BroadcastPair(a.sum16 + 2 * at));
+          sum = hn::Mul(hn::Set(DF(), a.scale[at]), hn::ConvertTo(DF(), both));
+        } else {
+          sum = hn::Set(DF(), a.scaled_sum[at]);
+        }
+        m[v][t] = Fuse(min, sum, m[v][t]);
       }
-      m[v] = Fuse(hn::Load(DF(), mins[b].min + v * kLanes), sum, m[v]);
     }
   }
-  for (size_t v = 0; v < kParts; ++v) hn::StoreU(m[v], DF(), out + v * kLanes);
-}
-
-void SubtractMins(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid, float* out) {
-  HWY_ALIGN float m[kPanelRows];
-  if (tile.sub16) {
-    SumMins<true>(tile, panel, token, m);
-  } else {
-    SumMins<false>(tile, panel, token, m);
+  SLUICE_UNROLL
+  for (size_t v = 0; v < kN; ++v) {
+    SLUICE_UNROLL
+    for (size_t t = 0; t < T; ++t) {
+      float* const p = out + t * stride + v * kLanes;
+      hn::StoreU(hn::Sub(hn::LoadU(DF(), p), m[v][t]), DF(), p);
+    }
   }
-  for (size_t r = 0; r < valid; ++r) out[r] -= m[r];
 }
 
 // T tokens x V panels from `panel`, `valid` of their rows exist. The kernel adds in place when
@@ -89,8 +100,12 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
     }
   }
   const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * kChunkUnits;
-  PanelKernel<C, V, T, false>(units, kChunkUnits, tile.unit_count, RowsOf<T>(args, token),
-                              tile.unit_begin, f, nullptr, stride);
+  const ActRows<T> rows = RowsOf<T>(args, token);
+  PanelKernel<C, V, T, false>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f,
+                              nullptr, stride);
+  if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
+    SubtractMins<C::kSub16, V, T>(tile, panel, rows, f, stride);
+  }
   if (!whole) {
     for (size_t t = 0; t < T; ++t) std::copy_n(copy[t], valid, out + t * args.out_stride);
   }
@@ -116,13 +131,6 @@ void AllTokens(const ByteTileArgs& tile) {
     const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
     TokenTile<C>(tile, t, some, valid);
     t += some;
-  }
-  if (!tile.has_min || tile.unit_begin + tile.unit_count < args.k / kActBlock) return;
-  for (size_t t = 0; t < args.tokens; ++t) {
-    for (size_t panel = 0; panel * kPanelRows < valid; ++panel) {
-      SubtractMins(tile, panel, t, std::min(valid - panel * kPanelRows, kPanelRows),
-                   args.out + t * args.out_stride + tile.row + panel * kPanelRows);
-    }
   }
 }
 
