@@ -27,6 +27,19 @@ struct ActView {
 size_t ActBytes(size_t rows, size_t k);
 ActView MakeActView(void* storage, size_t rows, size_t k);
 
+// The rows [first, first + count) of a view.
+inline ActView ActRows(const ActView& a, size_t first, size_t count) {
+  const size_t b32 = first * (a.k / 32), b16 = first * (a.k / 16);
+  return {count,
+          a.k,
+          a.q + first * a.k,
+          a.scale + b32,
+          a.scaled_sum + b32,
+          a.neg_sum + b32,
+          a.neg_pair + b16,
+          a.sum16 + b16};
+}
+
 // Quantises one row x[k] (finite floats) into row `row` of `a`. Same bytes on every target.
 void QuantiseRow(const float* x, const ActView& a, size_t row);
 

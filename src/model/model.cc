@@ -63,6 +63,7 @@ void Model::LogitShare(Worker& worker, const Workspace& ws, const Input& in, flo
 void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
                     float* logits) const {
   CHECK(batch.rows() > 0 && batch.rows() <= ws.max_rows);
+  ws.logit_rows = batch.logit_rows.size();
   team.Run(
       [&](Worker& worker) {
         Pass pass{config_, weights_, batch, ws, worker};
@@ -79,8 +80,8 @@ void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& b
 
 void Model::Logits(ThreadTeam& team, int threads, const Workspace& ws, size_t first, size_t count,
                    float* logits) const {
-  // norm_in holds all logit rows; a view of some of them starts at `first`.
-  const Input in = ws.norm_in.View(first + count, config_.dim).From(first);
+  CHECK(first + count <= ws.logit_rows);
+  const Input in = ws.norm_in.View(ws.logit_rows, config_.dim).Rows(first, count);
   team.Run([&](Worker& worker) { LogitShare(worker, ws, in, logits); }, threads);
 }
 

@@ -36,20 +36,11 @@ class Layout {
 
 }  // namespace
 
-Input Input::From(size_t first) const {
+Input Input::Rows(size_t first, size_t count) const {
   Input in = *this;
-  in.rows -= first;
+  in.rows = count;
   in.f32 += first * k;
-  const size_t blocks = k / kActBlock;
-  if (in.act.q) {
-    in.act.rows -= first;
-    in.act.q += first * k;
-    in.act.scale += first * blocks;
-    in.act.scaled_sum += first * blocks;
-    in.act.neg_sum += first * blocks;
-    in.act.neg_pair += first * 2 * blocks;
-    in.act.sum16 += first * 2 * blocks;
-  }
+  if (act.q) in.act = ActRows(act, first, count);
   return in;
 }
 

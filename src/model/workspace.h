@@ -21,7 +21,7 @@ struct Input {
   size_t rows = 0, k = 0;
   ActView act;  // storage present when k is a multiple of 32
   float* row(size_t t) const { return f32 + t * k; }
-  Input From(size_t first) const;  // the rows from `first` on
+  Input Rows(size_t first, size_t count) const;  // a part of the rows
 };
 
 // Storage for an Input of any shape up to a maximum.
@@ -39,6 +39,7 @@ class Workspace {
                                                    size_t workers);
 
   size_t max_rows = 0;
+  size_t logit_rows = 0;     // rows of norm_in that the last pass left for the output matrix
   float* x = nullptr;        // [R][dim] the residual stream
   float* branch = nullptr;   // [R][dim] a block's output before it is added
   float* branch2 = nullptr;  // [R][dim]
