@@ -15,10 +15,10 @@ namespace sluice {
 struct Candidate {
   float logit;
   int32_t id;
-  double weight;  // exp(logit - largest logit when weighed); proportional to the probability
+  double weight;  // exp(logit - largest logit), so the most likely token has 1
 };
 
-// exp(x) for x <= 0 (0 for NaN), within 1e-14 relative, the same bits on every machine; the C
+// exp(x) for x <= 0, 0 below -700, within 1e-14 relative, the same bits on every machine; the C
 // library's is not.
 double ExpOfNegative(double x);
 
@@ -57,15 +57,16 @@ class Candidates {
   void Weigh();
   double Total() const;
   double Entropy() const;  // of weighed candidates
-  // Keeps the smallest set, first by `before`, whose weights sum up to p of all.
-  template <class Before>
-  void KeepMass(float p, bool in_order, const Before& before);
+  // Keeps the smallest set, least distance first, whose weights sum up to p of all.
+  template <class Distance>
+  void KeepMass(float p, const Distance& distance);
 
   std::span<const float> logits_;
   std::vector<Candidate> list_;
-  float reference_ = 0;  // the logit of weight 1
+  std::vector<Candidate> edge_;  // scratch of KeepMass
+  float reference_ = 0;          // the logit of weight 1
   bool filled_ = false, weighed_ = false;
-  bool sorted_ = false;  // largest logit first
+  bool sorted_ = false;  // by falling logit; else by ascending id
 };
 
 }  // namespace sluice

@@ -82,7 +82,7 @@ TEST(TopK, TiesGoToTheLowerId) {
 
 // Ascending, descending, random and few-valued logits of every size around the block length.
 TEST(TopK, EqualsFullSort) {
-  for (size_t n : {1, 15, 16, 17, 700, 5000}) {
+  for (size_t n : {1, 63, 64, 65, 700, 5000}) {
     for (int shape = 0; shape < 4; ++shape) {
       std::vector<float> logits(n);
       for (size_t i = 0; i < n; ++i) {
@@ -213,6 +213,41 @@ TEST(DynamicTemperature, FollowsTheEntropy) {
       Probabilities(Logs({0.8, 0.2}), [](Candidates& c) { c.DynamicTemperature(1, 0.5f, 1); });
   const double a = std::pow(0.8, 1 / 1.22193), b = std::pow(0.2, 1 / 1.22193);
   EXPECT_NEAR(p[0], a / (a + b), 1e-5);
+}
+
+// Ids with the smallest distance(p of the token) whose probabilities reach `mass`, by sorting.
+template <class Distance>
+Ids SmallestSet(const std::vector<float>& logits, double mass, const Distance& distance) {
+  const auto p = Probabilities(logits, [](Candidates&) {});
+  Ids order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return distance(p[a]) < distance(p[b]); });
+  double sum = 0;
+  size_t count = 0;
+  while (count < order.size() && sum < mass) sum += p[order[count++]];
+  order.resize(count);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+TEST(Candidates, MassFiltersEqualPlainSorting) {
+  for (uint64_t round = 0; round < 40; ++round) {
+    std::vector<float> logits(1 + 50 * round);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      logits[i] = static_cast<float>(12 * RandomUniform(9, round, i));
+    }
+    const auto p = Probabilities(logits, [](Candidates&) {});
+    double entropy = 0;
+    for (double x : p) entropy -= x * std::log(x);
+    for (float mass : {0.013f, 0.5f, 0.92f, 0.9999f}) {
+      EXPECT_EQ(Kept(logits, [&](Candidates& c) { c.TopP(mass); }),
+                SmallestSet(logits, mass, [](double x) { return -x; }));
+      EXPECT_EQ(
+          Kept(logits, [&](Candidates& c) { c.TypicalP(mass); }),
+          SmallestSet(logits, mass, [&](double x) { return std::abs(-std::log(x) - entropy); }));
+    }
+  }
 }
 
 TEST(Candidates, SurvivesStrangeLogits) {
