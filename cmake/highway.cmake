@@ -1,8 +1,10 @@
 # Highway, the SIMD library, as target `hwy`: a system package >= 1.2 if there
 # is one, else the source folder in SLUICE_HIGHWAY_SOURCE (./dev fetches and
 # verifies one). Also the one list of SIMD targets that kernels are compiled for.
-set(SLUICE_HIGHWAY_SOURCE "$ENV{SLUICE_HIGHWAY_SOURCE}" CACHE PATH
-  "Highway source folder, for systems without Highway >= 1.2")
+set(SLUICE_HIGHWAY_SOURCE "" CACHE PATH "Highway source folder, for systems without Highway >= 1.2")
+if(NOT SLUICE_HIGHWAY_SOURCE)
+  set(SLUICE_HIGHWAY_SOURCE "$ENV{SLUICE_HIGHWAY_SOURCE}" CACHE PATH "" FORCE)
+endif()
 set(SLUICE_TARGETS all CACHE STRING
   "SIMD targets: all (release), short (fast to compile), native (this machine's best, no dispatch)")
 set_property(CACHE SLUICE_TARGETS PROPERTY STRINGS all short native)
@@ -31,12 +33,12 @@ endif()
 #   AVX2       the floor on x86: what has no FMA cannot give the same bytes
 #   AVX3_DL    Ice Lake and later: VNNI                AVX3_ZEN4  plus bf16
 #   AVX3_SPR   Sapphire Rapids: plus fp16
-#   NEON_WITHOUT_AES, NEON   ARMv8 (the first is the compiler's baseline)
-#   NEON_BF16  clang, GCC >= 13.2: dotprod, bf16       SVE2_128   GCC
-# Plain AVX3 (Skylake) runs AVX2; SVE with other vector lengths runs NEON.
+#   NEON_WITHOUT_AES  every ARMv8       NEON_BF16  plus dot products and bf16; clang or GCC >= 13.2
+# Left out: plain AVX3 (Skylake runs AVX2), NEON (adds only AES), all of SVE (its
+# types cannot stand in the arrays that are our register tiles).
 if(SLUICE_TARGETS STREQUAL all)
   set(x86_targets AVX2 AVX3_DL AVX3_ZEN4 AVX3_SPR)
-  set(arm_targets NEON_WITHOUT_AES NEON NEON_BF16 SVE2_128)
+  set(arm_targets NEON_WITHOUT_AES NEON_BF16)
 elseif(SLUICE_TARGETS STREQUAL short)
   set(x86_targets AVX2 AVX3_ZEN4)
   set(arm_targets NEON_WITHOUT_AES NEON_BF16)
