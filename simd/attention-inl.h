@@ -122,56 +122,64 @@ HWY_INLINE void AccumulateRow(const Source& source, size_t dim, size_t value_dim
 struct Slots {
   int64_t begin, end;
   bool Empty() const { return begin >= end; }
+  bool All() const { return begin == 0 && end == static_cast<int64_t>(kSpan); }
 };
 
-// Turns one query's raw scores of a span into weights in place, moves its maximum and sum on, and
-// returns the factor for what it had summed before. Slots it does not see get weight 0.
-HWY_INLINE float Weights(const AttentionArgs& a, Slots seen, float* HWY_RESTRICT scores,
-                         Softmax& state) {
-  constexpr size_t kVecs = kSpan / kLanes;
-  const FloatTag d;
+constexpr size_t kSpanVecs = kSpan / kLanes;
+
+// Which slots the vector `v` of a span shows.
+HWY_INLINE hn::Mask<FloatTag> SeenMask(Slots seen, size_t v) {
   const hn::RebindToSigned<FloatTag> di;
-  const FloatVec low = hn::Set(d, kLowest), scale = hn::Set(d, a.scale);
-  FloatVec s[kVecs];
-  HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+  const auto slot = hn::Iota(di, static_cast<int32_t>(v * kLanes));
+  const auto begin = hn::Set(di, static_cast<int32_t>(seen.begin));
+  const auto end = hn::Set(di, static_cast<int32_t>(seen.end));
+  return hn::RebindMask(FloatTag(), hn::AndNot(hn::Lt(slot, begin), hn::Lt(slot, end)));
+}
+
+// Raw scores of a span to final ones in place: scale, cap, mask. Returns the largest.
+HWY_INLINE float FinishScores(const AttentionArgs& a, Slots seen, float* HWY_RESTRICT scores) {
+  const FloatTag d;
+  const FloatVec scale = hn::Set(d, a.scale);
+  FloatVec s[kSpanVecs];
+  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
     s[v] = hn::Mul(hn::Load(d, scores + v * kLanes), scale);
   }
   if (a.soft_cap > 0) {
     const FloatVec cap = hn::Set(d, a.soft_cap);
-    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
       s[v] = hn::Mul(cap, Tanh(d, hn::Div(s[v], cap)));
     }
   }
-  const bool partial = seen.begin > 0 || seen.end < static_cast<int64_t>(kSpan);
-  const auto begin = hn::Set(di, static_cast<int32_t>(HWY_MAX(seen.begin, 0)));
-  const auto end = hn::Set(di, static_cast<int32_t>(HWY_MIN(seen.end, 64)));
-  if (partial) {
-    HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
-      const auto slot = hn::Iota(di, static_cast<int32_t>(v * kLanes));
-      const auto mask = hn::AndNot(hn::Lt(slot, begin), hn::Lt(slot, end));
-      s[v] = hn::IfThenElse(hn::RebindMask(d, mask), s[v], low);
+  if (!seen.All()) {
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+      s[v] = hn::IfThenElse(SeenMask(seen, v), s[v], hn::Set(d, kLowest));
     }
   }
   FloatVec top = s[0];
-  HWY_UNROLL(64) for (size_t v = 1; v < kVecs; ++v) top = hn::Max(top, s[v]);
-  const float max = HWY_MAX(state.max, hn::ReduceMax(d, top));
+  HWY_UNROLL(64) for (size_t v = 1; v < kSpanVecs; ++v) top = hn::Max(top, s[v]);
+  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(s[v], d, scores + v * kLanes);
+  return hn::ReduceMax(d, top);
+}
+
+// Scores to weights in place, 0 where nothing is seen. Returns the sum of the span's weights.
+HWY_INLINE float SpanWeights(float max, Slots seen, float* HWY_RESTRICT scores) {
+  const FloatTag d;
   const FloatVec maxes = hn::Set(d, max);
-  HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
-    // A masked score is so low that its exp is exactly 0, except where nothing was seen yet.
-    const FloatVec e = ExpNonPositive(d, hn::Sub(s[v], maxes));
-    s[v] = hn::IfThenElseZero(hn::Gt(s[v], low), e);
-    hn::Store(s[v], d, scores + v * kLanes);
+  FloatVec w[kSpanVecs], lanes[kSumVecs];
+  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+    w[v] = ExpNonPositive(d, hn::Sub(hn::Load(d, scores + v * kLanes), maxes));
   }
-  FloatVec lanes[kSumVecs];
+  if (!seen.All()) {  // again, for scores as low as the mask's own
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+      w[v] = hn::IfThenElseZero(SeenMask(seen, v), w[v]);
+    }
+  }
+  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(w[v], d, scores + v * kLanes);
   HWY_UNROLL(64) for (size_t v = 0; v < kSumVecs; ++v) {
     lanes[v] =
-        hn::Add(hn::Add(s[v], s[v + kSumVecs]), hn::Add(s[v + 2 * kSumVecs], s[v + 3 * kSumVecs]));
+        hn::Add(hn::Add(w[v], w[v + kSumVecs]), hn::Add(w[v + 2 * kSumVecs], w[v + 3 * kSumVecs]));
   }
-  const float factor = hn::GetLane(ExpNonPositive(d, hn::Set(d, state.max - max)));
-  const auto sum =
-      hn::MulAdd(hn::Set(d, state.sum), hn::Set(d, factor), hn::Set(d, SumTree(lanes)));
-  state = {max, hn::GetLane(sum)};
-  return factor;
+  return SumTree(lanes);
 }
 
 // A query's state: `width` output sums, a multiple of 16, and a Softmax.
@@ -195,6 +203,42 @@ HWY_INLINE float Exp1(float x) {
 HWY_INLINE float Fma1(float a, float b, float c) {
   const hn::CappedTag<float, 4> d;
   return hn::GetLane(hn::MulAdd(hn::Set(d, a), hn::Set(d, b), hn::Set(d, c)));
+}
+
+// The soft-max of one span for N queries: raw scores to weights, maxima and sums moved on in the
+// states, and the factors for what had been summed before. A query that sees nothing keeps its
+// state. The steps of all queries alternate, so that one's latencies hide behind another's work.
+template <size_t N>
+HWY_INLINE void SoftMaxSpan(const AttentionArgs& a, const Slots (&seen)[N],
+                            float* HWY_RESTRICT scores, float* HWY_RESTRICT states, size_t stride,
+                            size_t width, float* HWY_RESTRICT factor) {
+  constexpr size_t kPadded = (N + kLanes - 1) / kLanes * kLanes;
+  const FloatTag d;
+  HWY_ALIGN float drop[kPadded] = {}, sum[kPadded] = {}, old_sum[kPadded] = {};
+  for (size_t t = 0; t < N; ++t) {
+    Softmax s = LoadSoftmax(states + t * stride, width);
+    if (!seen[t].Empty()) {
+      const float top = FinishScores(a, seen[t], scores + t * kSpan);
+      const float max = HWY_MAX(s.max, top);
+      drop[t] = s.max - max;
+      s.max = max;
+    }
+    old_sum[t] = s.sum;
+    StoreSoftmax(s, states + t * stride, width);
+  }
+  for (size_t t = 0; t < N; ++t) {
+    if (seen[t].Empty()) {
+      hwy::ZeroBytes(scores + t * kSpan, kSpan * sizeof(float));
+    } else {
+      sum[t] = SpanWeights(states[t * stride + width], seen[t], scores + t * kSpan);
+    }
+  }
+  for (size_t i = 0; i < kPadded; i += kLanes) {
+    const FloatVec f = ExpNonPositive(d, hn::Load(d, drop + i));
+    hn::Store(f, d, factor + i);
+    hn::Store(hn::MulAdd(hn::Load(d, old_sum + i), f, hn::Load(d, sum + i)), d, sum + i);
+  }
+  for (size_t t = 0; t < N; ++t) states[t * stride + width + 1] = sum[t];
 }
 
 // state = state (earlier units) + next. An empty side has a factor of 0 or sums of 0: it changes

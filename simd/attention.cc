@@ -79,20 +79,9 @@ HWY_NOINLINE void RunGroup(const Block& b, const Source& source, size_t span, si
   float* scores = b.Scratch(b.plan.scores);
   Scores<N>(source, b.a.shape.key_dim, b.Scratch(b.plan.queries) + at * b.a.shape.key_dim, begin,
             end, scores);
-  float factor[N];
+  HWY_ALIGN float factor[RoundUp16(N)];
   float* o = states + at * b.state_floats;
-  for (size_t t = 0; t < N; ++t) {
-    float* p = scores + t * kSpan;
-    if (seen[t].Empty()) {
-      factor[t] = 1.0f;
-      hwy::ZeroBytes(p, kSpan * sizeof(float));
-      continue;
-    }
-    float* state = o + t * b.state_floats;
-    Softmax s = LoadSoftmax(state, b.width);
-    factor[t] = Weights(b.a, seen[t], p, s);
-    StoreSoftmax(s, state, b.width);
-  }
+  SoftMaxSpan<N>(b.a, seen, scores, o, b.state_floats, b.width, factor);
   constexpr size_t kSums = HWY_MIN(N, kWideSums), kVecs = VectorsBeside(kSums, kSpan / kLanes);
   for (size_t t = 0; t < N; t += kSums) {
     AccumulateRow<kSums, kVecs>(source, 0, b.a.shape.value_dim, scores + t * kSpan, begin, end,

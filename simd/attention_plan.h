@@ -17,7 +17,7 @@ constexpr size_t RoundUp16(size_t n) { return (n + 15) / 16 * 16; }
 // turned into floats; the limit is that page, packed queries and states share the L2 cache.
 constexpr size_t BlockQueries(const KvShape& s) {
   const size_t dims = s.key_dim + s.value_dim;
-  return dims <= 256 ? 96 : dims <= 1024 ? 48 : 24;
+  return dims <= 512 ? 96 : dims <= 1024 ? 48 : 24;
 }
 
 // The parts of AttentionArgs::scratch, in floats, each on a 64-byte boundary.
