@@ -93,8 +93,9 @@ TEST(TopK, EqualsFullSort) {
       }
       Ids all(n);
       std::iota(all.begin(), all.end(), 0);
-      std::stable_sort(all.begin(), all.end(),
-                       [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+      std::sort(all.begin(), all.end(), [&](int32_t a, int32_t b) {
+        return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+      });
       for (size_t k : {1, 40, 300}) {
         Ids expected(all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(k, n)));
         std::sort(expected.begin(), expected.end());
@@ -221,8 +222,10 @@ Ids SmallestSet(const std::vector<float>& logits, double mass, const Distance& d
   const auto p = Probabilities(logits, [](Candidates&) {});
   Ids order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return distance(p[a]) < distance(p[b]); });
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    const double x = distance(p[a]), y = distance(p[b]);
+    return x != y ? x < y : a < b;
+  });
   double sum = 0;
   size_t count = 0;
   while (count < order.size() && sum < mass) sum += p[order[count++]];
