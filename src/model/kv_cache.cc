@@ -1,6 +1,7 @@
 #include "src/model/kv_cache.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace sluice {
@@ -57,7 +58,11 @@ uint8_t* KvPool::Take() {
   return page;
 }
 
-void KvPool::Give(uint8_t* page) { free_.push_back(page); }
+void KvPool::Give(uint8_t* page) {
+  // Zeroed for the next owner: nothing of a sequence, a NaN least of all, reaches another.
+  std::memset(page, 0, page_bytes_);
+  free_.push_back(page);
+}
 
 KvSequence::KvSequence(const Config& config, KvPool& pool, size_t context, size_t chunk)
     : config_(config), pool_(pool), context_(context) {
@@ -102,6 +107,18 @@ void KvSequence::Clear() {
     reserved_[i] = 0;
   }
   length_ = 0;
+}
+
+void KvSequence::Truncate(size_t length) {
+  if (length >= length_) return;
+  for (size_t i = 0; i < config_.layers; ++i) {
+    // The ring holds the spans of the last ring_pages pages; older entries were written over.
+    const size_t spans = (length_ + kSpan - 1) / kSpan;
+    const size_t oldest = (spans - std::min(spans, ring_pages_[i])) * kSpan;
+    const size_t window_start = length - std::min(length, config_.window);
+    if (config_.Windowed(i) && oldest > window_start) return Clear();
+  }
+  length_ = length;
 }
 
 const uint8_t* const* KvSequence::pages(size_t layer, size_t kv_head) const {

@@ -60,6 +60,9 @@ class KvSequence {
   Status Reserve(size_t rows);
   void Advance(size_t rows) { length_ += rows; }  // after a pass has stored them
   void Clear();                                   // length 0, all pages back
+  // Forgets all but the first `length` positions; all of them when a sliding-window layer no longer
+  // holds the window before `length`.
+  void Truncate(size_t length);
 
   size_t length() const { return length_; }
   size_t context() const { return context_; }

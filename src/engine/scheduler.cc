@@ -1,0 +1,44 @@
+#include "src/engine/scheduler.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+void StepPlan::Clear() {
+  tokens.clear();
+  segments.clear();
+  sequences.clear();
+  logit_rows.clear();
+  sampled.clear();
+  decode = true;
+}
+
+void StepPlan::Add(Sequence& sequence, size_t rows) {
+  KvSequence& kv = sequence.kv();
+  const size_t first = tokens.size(), position = kv.length();
+  segments.push_back({&kv, first, rows, static_cast<int32_t>(position)});
+  sequences.push_back(&sequence);
+  const auto begin = sequence.context().begin() + static_cast<ptrdiff_t>(position);
+  tokens.insert(tokens.end(), begin, begin + static_cast<ptrdiff_t>(rows));
+  if (position + rows == sequence.context().size()) {
+    logit_rows.push_back(static_cast<int32_t>(tokens.size() - 1));
+    sampled.push_back(&sequence);
+  }
+  decode = decode && sequence.decoding() && rows == 1;
+}
+
+bool Schedule(std::span<Sequence* const> running, size_t max_rows, StepPlan* plan) {
+  plan->Clear();
+  for (Sequence* s : running) {
+    if (plan->tokens.size() < max_rows && s->decoding() && s->uncomputed() == 1) plan->Add(*s, 1);
+  }
+  for (Sequence* s : running) {
+    const size_t room = max_rows - plan->tokens.size();
+    if (room > 0 && !(s->decoding() && s->uncomputed() == 1)) {
+      plan->Add(*s, std::min(room, s->uncomputed()));
+    }
+  }
+  return !plan->tokens.empty();
+}
+
+}  // namespace sluice

@@ -1,0 +1,35 @@
+// Decides what the next pass computes: one row of every decoding sequence
+// first, then prefill chunks in order of arrival, up to a number of rows.
+// Engine thread only.
+#ifndef SLUICE_SRC_ENGINE_SCHEDULER_H_
+#define SLUICE_SRC_ENGINE_SCHEDULER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/engine/sequence.h"
+#include "src/model/batch.h"
+
+namespace sluice {
+
+// The rows of one pass. Reused from step to step: no allocation after warm-up.
+struct StepPlan {
+  std::vector<int32_t> tokens;
+  std::vector<BatchSegment> segments;
+  std::vector<Sequence*> sequences;  // of each segment
+  std::vector<int32_t> logit_rows;   // last row of each segment that reaches the end of its context
+  std::vector<Sequence*> sampled;    // whose logits these are
+  bool decode = false;               // every segment is a decode row
+
+  void Clear();
+  void Add(Sequence& sequence, size_t rows);
+  Batch batch() const { return {tokens, segments, logit_rows}; }
+};
+
+// Fills the plan from the running sequences with at most max_rows rows; false: nothing to do.
+bool Schedule(std::span<Sequence* const> running, size_t max_rows, StepPlan* plan);
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_ENGINE_SCHEDULER_H_

@@ -1,0 +1,103 @@
+// One request on its way: its tokens, keys and values, sampler and output.
+// Made by the engine; touched by the engine thread only, except Cancel.
+#ifndef SLUICE_SRC_ENGINE_SEQUENCE_H_
+#define SLUICE_SRC_ENGINE_SEQUENCE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/engine/sampler.h"
+#include "src/engine/stop_matcher.h"
+#include "src/model/kv_cache.h"
+#include "src/text/tokenizer.h"
+
+namespace sluice {
+
+struct Request {
+  std::vector<int32_t> prompt;  // ids, at least one
+  SamplerOptions sampler;
+  size_t max_tokens = SIZE_MAX;
+  std::vector<std::string> stop;
+  bool ignore_eos = false;     // end tokens are sampled like others
+  bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half
+  size_t sinks = 4;
+  std::function<void(std::string_view)> on_text;  // called with each piece that may leave
+};
+
+enum class FinishReason : uint8_t {
+  kNone,    // still running
+  kStop,    // an end token or a stop string
+  kLength,  // max_tokens or the end of the context
+  kCancelled,
+};
+const char* FinishReasonName(FinishReason reason);  // "stop", "length" ...
+
+struct SequenceStats {
+  size_t prompt_tokens = 0;     // of the request
+  size_t cached_tokens = 0;     // of these, not computed again
+  size_t generated_tokens = 0;  // without the end token
+  size_t prefill_rows = 0;      // computed before the first token
+  size_t decode_passes = 0;     // that ended in a token
+  double prefill_s = 0, decode_s = 0;
+  uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
+  uint64_t logits_hash = 0;   // of all logits sampled from, in order
+};
+
+class Sequence {
+ public:
+  Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
+           std::unique_ptr<KvSequence> kv);
+
+  bool finished() const { return finish_ != FinishReason::kNone; }
+  FinishReason finish_reason() const { return finish_; }
+  const std::string& text() const { return text_; }
+  const SequenceStats& stats() const { return stats_; }
+  // Any thread: ends the sequence before its next step.
+  void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  // Takes up another request, keeping the keys and values of the longest common beginning.
+  void Restart(Request request);
+
+  // For the engine: tokens in the context; the first kv().length() are computed.
+  const std::vector<int32_t>& context() const { return context_; }
+  KvSequence& kv() { return *kv_; }
+  const KvSequence& kv() const { return *kv_; }
+  const Request& request() const { return request_; }
+  SequenceStats& mutable_stats() { return stats_; }
+  bool decoding() const { return decoding_; }  // its first token was drawn
+  size_t uncomputed() const { return context_.size() - kv_->length(); }
+
+  // Draws the next token and delivers its text.
+  void Sample(std::span<float> logits);
+  void Finish(FinishReason reason);
+  // Drops the middle of the context; its tokens are computed again.
+  void ShiftContext();
+
+ private:
+  void Begin();
+  void Deliver(const std::string& text);
+
+  Request request_;
+  const Tokenizer& tokenizer_;
+  size_t vocab_;
+  std::unique_ptr<KvSequence> kv_;
+  std::vector<int32_t> context_;
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<StreamDecoder> decoder_;
+  std::unique_ptr<StopMatcher> stops_;
+  std::string text_;
+  SequenceStats stats_;
+  bool decoding_ = false;
+  FinishReason finish_ = FinishReason::kNone;
+  std::atomic<bool> cancelled_ = false;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_ENGINE_SEQUENCE_H_
