@@ -35,11 +35,14 @@ struct ByteCodec {
 // Panels and tokens at once. 12 integer and 12 float sums fill AVX-512's 32 registers.
 constexpr size_t kV = kWide ? 2 : 1;
 constexpr size_t kT = kWide ? 6 : kRegisters == 32 ? 4 : kParts == 2 ? 4 : 2;
+// Sub-scales need a third sum per output.
+template <class C>
+constexpr size_t kTokens = kWide && C::kSub16 ? 4 : kT;
 
 // out[t][16 V] -= the minimum chain of V panels over all of k. The chain waits for the last chunk
 // because its sums would not fit beside the tile's in the registers.
 template <bool kSub, size_t V, size_t T>
-HWY_NOINLINE void SubtractMins(const ByteTileArgs& tile, size_t panel, const ActRows<T>& a,
+HWY_NOINLINE void SubtractMins(const ByteTileArgs& tile, size_t panel, const TokenRows<T>& a,
                                float* out, size_t stride) {
   using Unit = hwy::If<kSub, MinUnitSub, MinUnit>;
   constexpr size_t kN = V * kParts;
@@ -100,7 +103,7 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
     }
   }
   const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * kChunkUnits;
-  const ActRows<T> rows = RowsOf<T>(args, token);
+  const TokenRows<T> rows = RowsOf<T>(args, token);
   PanelKernel<C, V, T, false>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f,
                               nullptr, stride);
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
@@ -111,7 +114,7 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
   }
 }
 
-template <class C, size_t T = kT>
+template <class C, size_t T = kTokens<C>>
 void TokenTile(const ByteTileArgs& tile, size_t token, size_t count, size_t valid) {
   if (count == T) {
     for (size_t panel = 0; panel < kTilePanels && panel * kPanelRows < valid; panel += kV) {
@@ -126,7 +129,7 @@ template <class C>
 void AllTokens(const ByteTileArgs& tile) {
   const MatMulArgs& args = *tile.args;
   const size_t valid = std::min(kTileRows, args.row_end - tile.row);
-  const size_t pieces = (args.tokens + kT - 1) / kT;
+  const size_t pieces = (args.tokens + kTokens<C> - 1) / kTokens<C>;
   for (size_t p = 0, t = 0; p < pieces; ++p) {
     const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
     TokenTile<C>(tile, t, some, valid);

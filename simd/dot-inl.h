@@ -4,7 +4,7 @@
 // A *unit* is 16 rows x 32 k: 8 groups of 4 k, each 64 bytes (row-major, 4 k per
 // row), cut into kParts vectors. Per vector of rows and token a policy keeps an
 // Acc and turns it into the int32 of the recipe (format.h, Codes32):
-//   Start once per token and half (16 k), Begin, 4 x Dot, End per accumulator.
+//   Start once per token and half (16 k), Begin, 4 x Dot, End and Finish per accumulator.
 // Any order of integer adds is exact, so the policies need not agree on one.
 //
 //   x86 with VNNI     vpdpbusd, accumulator starts at -zero * sum(a)
@@ -94,7 +94,7 @@ HWY_INLINE VI16 BroadcastPair(const void* p) { return hn::BitCast(D16(), Broadca
 // T rows of an ActView. Block b of token t: its 32 values at q[t] + 32 b, everything else at off[t]
 // + b.
 template <size_t T>
-struct ActRows {
+struct TokenRows {
   const int8_t* q[T];
   size_t off[T];
   const float* scale;
@@ -124,15 +124,29 @@ HWY_INLINE VI32 Wide(VI16 dup) { return hn::ShiftRight<16>(hn::BitCast(D32(), du
 template <class C>
 struct Dot {
   using W = VU8;
+  // Sub-scales multiply as floats, exact below 2^24 (Q6_K: 2 * 16 * 32 * 127 * 128); vpmulld lost
+  // 15 %.
+  using Sub = VF;
   struct Acc {
-    VI32 x, sum;
+    VI32 x;
+    VF sum;
   };
 
   static HWY_INLINE W Prepare(VU8 codes) { return codes; }
+  static HWY_INLINE VF PrepareSub(VI16 dup) { return hn::ConvertTo(DF(), Wide(dup)); }
   template <size_t kHalf, size_t T>
-  static HWY_INLINE VI32 Start(const ActRows<T>& a, size_t t, size_t b) {
-    if (C::kSub16 || kHalf != 0) return hn::Zero(D32());
-    return TimesZero<C::kZero>(D32(), hn::Set(D32(), a.neg_sum[a.off[t] + b]));
+  static HWY_INLINE VI32 Start(const TokenRows<T>& a, size_t t, size_t b) {
+    const size_t at = a.off[t] + b;
+    if constexpr (C::kZero == 0) {
+      return hn::Zero(D32());
+    } else if constexpr (C::kSub16) {
+      const VI16 pair = BroadcastPair(a.neg_pair + 2 * at + kHalf);
+      return hn::WidenMulPairwiseAdd(D32(), pair, hn::Set(D16(), C::kZero));
+    } else if constexpr (kHalf == 0) {
+      return TimesZero<C::kZero>(D32(), hn::Set(D32(), a.neg_sum[at]));
+    } else {
+      return hn::Zero(D32());
+    }
   }
   template <size_t kHalf>
   static HWY_INLINE void Begin(Acc& acc, VI32 start) {
@@ -143,25 +157,14 @@ struct Dot {
     SLUICE_PIN(acc.x);
   }
   template <size_t kHalf>
-  static HWY_INLINE void End(Acc& acc, VI16 sub) {
-    if constexpr (C::kSub16) {
-      const VI32 part = hn::Mul(acc.x, Wide(sub));
-      acc.sum = kHalf == 0 ? part : hn::Add(acc.sum, part);
-    } else {
-      acc.sum = acc.x;
-    }
+  static HWY_INLINE void End(Acc& acc, VF sub) {
+    if constexpr (!C::kSub16) return;
+    const VF x = hn::ConvertTo(DF(), acc.x);
+    acc.sum = kHalf == 0 ? hn::Mul(x, sub) : hn::MulAdd(x, sub, acc.sum);
   }
-  // Sub16 with a zero point: - zero * (sub0 * sum16_0 + sub1 * sum16_1).
-  template <size_t T>
-  static HWY_INLINE VI32 Finish(const Acc& acc, const ActRows<T>& a, size_t t, size_t b, VI16 sub0,
-                                VI16 sub1) {
-    if constexpr (C::kSub16 && C::kZero != 0) {
-      const VI16 subs = TimesZero<C::kZero>(D16(), hn::OddEven(sub1, sub0));
-      const VI16 sums = BroadcastPair(a.sum16 + 2 * (a.off[t] + b));
-      return hn::Sub(acc.sum, hn::WidenMulPairwiseAdd(D32(), subs, sums));
-    } else {
-      return acc.sum;
-    }
+  static HWY_INLINE VF Finish(const Acc& acc) {
+    if constexpr (C::kSub16) return acc.sum;
+    return hn::ConvertTo(DF(), acc.x);
   }
 };
 
@@ -180,6 +183,7 @@ struct Dot {
     VI8 sign;
   };
   using W = hwy::If<kSigned, Signed, VU8>;
+  using Sub = VI16;
   struct Acc {
     VI16 x;
     VI32 sum;
@@ -193,8 +197,9 @@ struct Dot {
       return codes;
     }
   }
+  static HWY_INLINE VI16 PrepareSub(VI16 dup) { return dup; }
   template <size_t kHalf, size_t T>
-  static HWY_INLINE VI16 Start(const ActRows<T>& a, size_t t, size_t b) {
+  static HWY_INLINE VI16 Start(const TokenRows<T>& a, size_t t, size_t b) {
     if constexpr (kSigned || C::kZero == 0) {
       return hn::Zero(D16());
     } else {
@@ -226,10 +231,7 @@ struct Dot {
     const VI32 part = hn::WidenMulPairwiseAdd(D32(), acc.x, C::kSub16 ? sub : hn::Set(D16(), 1));
     acc.sum = kHalf == 0 || !kFold ? part : hn::Add(acc.sum, part);
   }
-  template <size_t T>
-  static HWY_INLINE VI32 Finish(const Acc& acc, const ActRows<T>&, size_t, size_t, VI16, VI16) {
-    return acc.sum;
-  }
+  static HWY_INLINE VF Finish(const Acc& acc) { return hn::ConvertTo(DF(), acc.sum); }
 
  private:
   // a with the sign of w, 0 where w is 0 (vpsignb; AVX-512 has none).
@@ -249,6 +251,7 @@ struct Dot {
 template <class C>
 struct Dot {
   using W = VI8;
+  using Sub = VI32;
   struct Acc {
     VI32 x, sum;
   };
@@ -257,8 +260,9 @@ struct Dot {
     if constexpr (C::kZero == 0) return hn::BitCast(DI8(), codes);
     return hn::BitCast(DI8(), hn::Sub(codes, hn::Set(D8(), C::kZero)));
   }
+  static HWY_INLINE VI32 PrepareSub(VI16 dup) { return Wide(dup); }
   template <size_t kHalf, size_t T>
-  static HWY_INLINE VI32 Start(const ActRows<T>&, size_t, size_t) {
+  static HWY_INLINE VI32 Start(const TokenRows<T>&, size_t, size_t) {
     return hn::Zero(D32());
   }
   template <size_t kHalf>
@@ -270,18 +274,15 @@ struct Dot {
     SLUICE_PIN(acc.x);
   }
   template <size_t kHalf>
-  static HWY_INLINE void End(Acc& acc, VI16 sub) {
+  static HWY_INLINE void End(Acc& acc, VI32 sub) {
     if constexpr (C::kSub16) {
-      const VI32 part = hn::Mul(acc.x, Wide(sub));
+      const VI32 part = hn::Mul(acc.x, sub);
       acc.sum = kHalf == 0 ? part : hn::Add(acc.sum, part);
     } else {
       acc.sum = acc.x;
     }
   }
-  template <size_t T>
-  static HWY_INLINE VI32 Finish(const Acc& acc, const ActRows<T>&, size_t, size_t, VI16, VI16) {
-    return acc.sum;
-  }
+  static HWY_INLINE VF Finish(const Acc& acc) { return hn::ConvertTo(DF(), acc.sum); }
 };
 
 #endif

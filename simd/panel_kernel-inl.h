@@ -34,9 +34,9 @@ HWY_INLINE size_t TokenRow(const MatMulArgs& args, size_t t) {
 }
 
 template <size_t T>
-HWY_INLINE ActRows<T> RowsOf(const MatMulArgs& args, size_t first_token) {
+HWY_INLINE TokenRows<T> RowsOf(const MatMulArgs& args, size_t first_token) {
   const ActView& act = args.act;
-  ActRows<T> a;
+  TokenRows<T> a;
   for (size_t t = 0; t < T; ++t) {
     const size_t row = TokenRow(args, first_token + t);
     a.q[t] = act.q + row * act.k;
@@ -105,13 +105,12 @@ struct UnitSums {
   const Block* HWY_RESTRICT block;  // V panels, `panel_stride` apart
   size_t panel_stride, unit, b;     // b: this unit's block of the activations
   typename Dot::Acc acc[kN][T];
-  VI16 sub[2][kN];
 
   const Block& Panel(size_t v) const { return block[v / kParts * panel_stride]; }
   static constexpr size_t Row(size_t v) { return v % kParts * kLanes; }
 
   template <size_t kGroup>
-  HWY_INLINE void Group(const ActRows<T>& a) {
+  HWY_INLINE void Group(const TokenRows<T>& a) {
     typename Dot::W w[kN];
     SLUICE_UNROLL
     for (size_t v = 0; v < kN; ++v) {
@@ -126,7 +125,7 @@ struct UnitSums {
   }
 
   template <size_t kHalf>
-  HWY_INLINE void Half(const ActRows<T>& a) {
+  HWY_INLINE void Half(const TokenRows<T>& a) {
     SLUICE_UNROLL
     for (size_t t = 0; t < T; ++t) {
       const auto start = Dot::template Start<kHalf>(a, t, b);
@@ -139,14 +138,11 @@ struct UnitSums {
     Group<4 * kHalf + 3>(a);
     SLUICE_UNROLL
     for (size_t v = 0; v < kN; ++v) {
-      if constexpr (C::kSub16) sub[kHalf][v] = C::Sub(Panel(v), unit, kHalf, Row(v));
+      typename Dot::Sub sub = {};
+      if constexpr (C::kSub16) sub = Dot::PrepareSub(C::Sub(Panel(v), unit, kHalf, Row(v)));
       SLUICE_UNROLL
-      for (size_t t = 0; t < T; ++t) Dot::template End<kHalf>(acc[v][t], sub[kHalf][v]);
+      for (size_t t = 0; t < T; ++t) Dot::template End<kHalf>(acc[v][t], sub);
     }
-  }
-
-  HWY_INLINE VF Sum(const ActRows<T>& a, size_t v, size_t t) const {
-    return hn::ConvertTo(DF(), Dot::template Finish<T>(acc[v][t], a, t, b, sub[0][v], sub[1][v]));
   }
 };
 
@@ -154,12 +150,12 @@ struct UnitSums {
 // kHasMin). Panels are `panel_stride` blocks apart; f and m are [T][f_stride], 16 V columns.
 template <class C, size_t V, size_t T, bool kPrefetch>
 HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t panel_stride,
-                              size_t blocks, const ActRows<T>& rows, size_t b, float* f, float* m,
+                              size_t blocks, const TokenRows<T>& rows, size_t b, float* f, float* m,
                               size_t f_stride) {
   constexpr size_t kN = V * kParts;
   constexpr size_t kSums = C::kHasMin ? 3 : 2;  // integer, f, m
   constexpr bool kInRegisters = kN * T * kSums + 6 <= kRegisters;
-  const ActRows<T> a = rows;
+  const TokenRows<T> a = rows;
   FloatTile<V, T, kInRegisters> sum_f(f, f_stride);
   FloatTile<V, T, kInRegisters && C::kHasMin> sum_m(m, f_stride);
   for (size_t i = 0; i < blocks; ++i, ++w) {
@@ -180,7 +176,7 @@ HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t pa
         SLUICE_UNROLL
         for (size_t t = 0; t < T; ++t) {
           const VF both = hn::Mul(scale, hn::Set(DF(), a.scale[a.off[t] + b]));
-          sum_f.Add(v, t, sums.Sum(a, v, t), both);
+          sum_f.Add(v, t, UnitSums<C, V, T>::Dot::Finish(sums.acc[v][t]), both);
         }
         if constexpr (C::kHasMin) {
           const VF min = C::Min(block, unit, row);
