@@ -49,7 +49,8 @@ rule("foreach_target\\.h|-inl\\.h" "^(simd|quant)/"
   "only simd/ and quant/ are compiled once per SIMD target")
 rule("(->|\\.)matmul\\(" "^(quant|tests|bench)/|^src/model/ops\\.cc|^src/machine/"
   "only src/model/ops.cc calls a format's kernel")
-rule("include \"simd/vector_ops\\.h\"|[^a-zA-Z]QuantiseRow\\(" "^(simd|quant|tests|bench)/|^src/model/ops\\.(h|cc)|^src/machine/"
+rule("[^A-Za-z](RmsNorm|LayerNorm|SiluMul|GeluTanhMul|GeluErfMul|ReluMul|ClampedSwiGlu|RopeHalves|RopeAdjacent|QuantiseRow)\\("
+  "^(simd|quant|tests|bench)/|^src/model/ops\\.cc|^src/machine/"
   "only src/model/ops.cc calls the row kernels")
 rule("include <(sys/mman|sched|hwloc|numa|numaif|sys/sysinfo|pthread|omp)\\.h>"
   "^(src/machine|tests|bench)/|^src/base/(mapped_file|arena)\\.cc"
