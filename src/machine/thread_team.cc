@@ -14,17 +14,19 @@
 #include "src/base/check.h"
 #include "src/machine/topology.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define SLUICE_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SLUICE_TSAN 1
+#if defined(__has_feature)
+#define SLUICE_HAS(sanitizer) __has_feature(sanitizer)
+#else
+#define SLUICE_HAS(sanitizer) 0
 #endif
-#endif
-#if SLUICE_TSAN
-// The OpenMP runtime is not instrumented: its own locks and memory look like races. What our code
-// shares between workers is ordered by atomics of this file, so nothing of ours is hidden.
+// The OpenMP runtime is not instrumented: its own locks and memory look like races, and it keeps a
+// few records of every team. What our code shares between workers is ordered by atomics of this
+// file, so nothing of ours is hidden.
+#if defined(__SANITIZE_THREAD__) || SLUICE_HAS(thread_sanitizer)
 extern "C" const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1"; }
+#endif
+#if defined(__SANITIZE_ADDRESS__) || SLUICE_HAS(address_sanitizer)
+extern "C" const char* __lsan_default_suppressions() { return "leak:libomp.so\nleak:libgomp.so\n"; }
 #endif
 
 namespace sluice {
