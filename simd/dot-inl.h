@@ -12,6 +12,7 @@
 //   sums fit;
 //                     8-bit codes: maddubs(|w|, sign(a, w)), which cannot saturate as |a| <= 127
 //   others            signed w = u - zero, int8 x int8 (NEON: sdot)
+// Structs of vectors have written constructors: implicit ones are not compiled for the target.
 // Lost: int8 x int8 on VNNI (two dpbusd); SatWidenMulPairwiseAdd off x86 (8 instructions).
 #if defined(SLUICE_SIMD_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_DOT_INL_H_
@@ -128,6 +129,7 @@ struct Dot {
   // 15 %.
   using Sub = VF;
   struct Acc {
+    HWY_INLINE Acc() {}
     VI32 x;
     VF sum;
   };
@@ -179,12 +181,15 @@ struct Dot {
   static constexpr bool kFold = C::kSub16 || 16 * kLargest * 127 > 32767;
 
   struct Signed {
+    HWY_INLINE Signed() {}
+    HWY_INLINE Signed(VU8 m, VI8 s) : magnitude(m), sign(s) {}
     VU8 magnitude;
     VI8 sign;
   };
   using W = hwy::If<kSigned, Signed, VU8>;
   using Sub = VI16;
   struct Acc {
+    HWY_INLINE Acc() {}
     VI16 x;
     VI32 sum;
   };
@@ -192,7 +197,7 @@ struct Dot {
   static HWY_INLINE W Prepare(VU8 codes) {
     if constexpr (kSigned) {
       const VI8 w = hn::BitCast(DI8(), hn::Xor(codes, hn::Set(D8(), 0x80)));
-      return Signed{hn::BitCast(D8(), hn::Abs(w)), w};
+      return Signed(hn::BitCast(D8(), hn::Abs(w)), w);
     } else {
       return codes;
     }
@@ -253,6 +258,7 @@ struct Dot {
   using W = VI8;
   using Sub = VI32;
   struct Acc {
+    HWY_INLINE Acc() {}
     VI32 x, sum;
   };
 

@@ -106,6 +106,9 @@ struct UnitSums {
   size_t panel_stride, unit, b;     // b: this unit's block of the activations
   typename Dot::Acc acc[kN][T];
 
+  HWY_INLINE UnitSums(const Block* w, size_t stride, size_t unit, size_t b)
+      : block(w), panel_stride(stride), unit(unit), b(b) {}
+
   const Block& Panel(size_t v) const { return block[v / kParts * panel_stride]; }
   static constexpr size_t Row(size_t v) { return v % kParts * kLanes; }
 
@@ -161,11 +164,7 @@ HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t pa
   for (size_t i = 0; i < blocks; ++i, ++w) {
     for (size_t unit = 0; unit < C::kUnits; ++unit, ++b) {
       if constexpr (kPrefetch) PrefetchUnit<C>(w, unit);
-      UnitSums<C, V, T> sums;
-      sums.block = w;
-      sums.panel_stride = panel_stride;
-      sums.unit = unit;
-      sums.b = b;
+      UnitSums<C, V, T> sums(w, panel_stride, unit, b);
       sums.template Half<0>(a);
       sums.template Half<1>(a);
       SLUICE_UNROLL
