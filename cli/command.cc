@@ -12,7 +12,8 @@
 namespace sluice {
 
 int ReportError(const std::string& command, const Status& status) {
-  std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), status.message().c_str());
+  std::fprintf(stderr, "sluice%s%s: %s\n", command.empty() ? "" : " ", command.c_str(),
+               status.message().c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
@@ -36,6 +37,11 @@ void ModelFlags::AddTo(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--kv-type,--cache-type-k,--ctk", kv_type, "KV cache: f32, f16, bf16 or q8")
       ->capture_default_str();
+  command
+      .add_option("--activations", activations,
+                  "int8 (full speed), or f32: exact products, slow, to judge a model alone")
+      ->check(CLI::IsMember({"int8", "f32"}))
+      ->capture_default_str();
   command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
                      "Accepted and ignored: sluice runs on the CPU");
 }
@@ -58,6 +64,7 @@ Result<RunnerOptions> ModelFlags::Options() const {
     return Status(StatusCode::kInvalidArgument,
                   "--kv-type: expected f32, f16, bf16 or q8, found " + kv_type);
   }
+  o.activations = activations == "f32" ? Activations::kF32 : Activations::kInt8;
   o.context = context;
   o.chunk = chunk;
   o.threads = threads;

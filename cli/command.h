@@ -38,6 +38,7 @@ struct ModelFlags {
   std::string model, positional_model;
   std::string weights = "auto";
   std::string kv_type = "f16";
+  std::string activations = "int8";
   size_t context = 0;
   size_t chunk = 512;
   int threads = 0, threads_batch = 0;

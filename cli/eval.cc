@@ -135,7 +135,10 @@ Status Run(const EvalFlags& f) {
 
 void AddEval(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<EvalFlags>();
+  // Judges the model, not the rounding of its inputs; --activations int8 --kv-type f16 is what
+  // `run` computes.
   flags->model.kv_type = "f32";
+  flags->model.activations = "f32";
   CLI::App* c = app.add_subcommand("eval", "Logits and log-probabilities of given token ids");
   flags->model.AddTo(*c);
   auto* tokens = c->add_option("--tokens", flags->tokens, "Ids separated by commas");

@@ -15,6 +15,7 @@ namespace sluice {
 
 struct RunnerOptions {
   LoadMode weights = LoadMode::kAuto;
+  Activations activations = Activations::kInt8;
   KvType kv_type = KvType::kF16;
   size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows
   size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)

@@ -34,8 +34,9 @@ Result<Config> ReadConfig(const Gguf& gguf) {
 }
 
 Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode mode,
-                                           ThreadTeam& team, const LoadProgress& progress) {
-  std::unique_ptr<Model> m(new Model(std::move(gguf)));
+                                           Activations activations, ThreadTeam& team,
+                                           const LoadProgress& progress) {
+  std::unique_ptr<Model> m(new Model(std::move(gguf), activations));
   ConfigReader reader(*m->gguf_);
   ASSIGN_OR_RETURN(m->architecture_, ArchitectureOf(reader));
   m->architecture_->read_config(reader, &m->config_);

@@ -29,7 +29,8 @@ class Model {
  public:
   // Checks every tensor, then holds the weights as `mode` says.
   static Result<std::unique_ptr<Model>> Load(std::unique_ptr<Gguf> gguf, LoadMode mode,
-                                             ThreadTeam& team, const LoadProgress& progress = {});
+                                             Activations activations, ThreadTeam& team,
+                                             const LoadProgress& progress = {});
 
   const Gguf& gguf() const { return *gguf_; }
   const Config& config() const { return config_; }
@@ -58,7 +59,8 @@ class Model {
   uint64_t KvBytesPerToken(KvType type, size_t position) const;
 
  private:
-  Model(std::unique_ptr<Gguf> gguf) : gguf_(std::move(gguf)), store_(*gguf_) {}
+  Model(std::unique_ptr<Gguf> gguf, Activations activations)
+      : gguf_(std::move(gguf)), store_(*gguf_, activations) {}
   void CountBytes();
   void LogitShare(Worker& worker, const Workspace& ws, const Input& in, float* logits) const;
 

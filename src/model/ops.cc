@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "quant/generic_matmul.h"
 #include "simd/attention.h"
 #include "simd/vector_ops.h"
 #include "src/model/kv_cache.h"
@@ -54,7 +55,11 @@ MatMulArgs ArgsFor(Worker& worker, const Workspace& ws, const Weight& w, const I
 
 void Multiply(const Weight& w, const MatMulArgs& args) {
   if (args.row_begin == args.row_end || args.tokens == 0) return;
-  w.format->matmul(args);
+  if (w.exact) {
+    MatMulDecoded(*w.format, args);
+  } else {
+    w.format->matmul(args);
+  }
   if (!w.bias) return;
   for (size_t t = 0; t < args.tokens; ++t) {
     Add(w.bias + args.row_begin, args.row_end - args.row_begin,

@@ -15,7 +15,7 @@ namespace sluice {
 // Whether any of the present weights reads the quantised form of its input.
 template <class... W>
 bool ReadsInt8(const W&... w) {
-  return ((w && w.format->arithmetic == Arithmetic::kInt8) || ...);
+  return (w.ReadsInt8() || ...);
 }
 
 // x[t] = embedding of token t, scaled; plus learned positions.

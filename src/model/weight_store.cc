@@ -30,12 +30,14 @@ Result<LoadMode> ParseLoadMode(const std::string& word) {
                 "--weights: expected auto, panels, repack or gguf, found " + word);
 }
 
-WeightStore::WeightStore(const Gguf& gguf) : gguf_(gguf) {}
+WeightStore::WeightStore(const Gguf& gguf, Activations activations)
+    : gguf_(gguf), activations_(activations) {}
 WeightStore::~WeightStore() = default;
 
 void WeightStore::Place(const GgufTensor& tensor, Weight* w) {
+  w->exact = activations_ == Activations::kF32 && w->format->arithmetic == Arithmetic::kInt8;
   if (!filled_) {
-    if (placed_.try_emplace(&tensor).second) order_.push_back(&tensor);
+    if (placed_.try_emplace(&tensor).second && !w->exact) order_.push_back(&tensor);
     return;
   }
   const uint8_t* panels = placed_.at(&tensor);

@@ -24,8 +24,12 @@ namespace sluice {
 
 enum class LoadMode : uint8_t { kAuto, kPanels, kRepack, kGguf };
 const char* LoadModeName(LoadMode mode);  // "panels"
-// Null if the word is none of auto, panels, repack, gguf.
+// An error if the word is none of auto, panels, repack, gguf.
 Result<LoadMode> ParseLoadMode(const std::string& word);
+
+// What matrices are multiplied with: int8 activations as the recipe says, or, for judging a model
+// and not its rounding, floats, with quantised rows decoded in place (slow).
+enum class Activations : uint8_t { kInt8, kF32 };
 
 // Bytes done of bytes in all, while panels are made.
 using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
@@ -34,7 +38,7 @@ class PanelFile;
 
 class WeightStore {
  public:
-  explicit WeightStore(const Gguf& gguf);  // gguf must outlive the store
+  WeightStore(const Gguf& gguf, Activations activations);  // gguf must outlive the store
   ~WeightStore();
 
   // First walk: remembers the tensor. Second walk: sets data, panels, expert_bytes of `w`, whose
@@ -48,12 +52,14 @@ class WeightStore {
   Status Fill(LoadMode mode, ThreadTeam& team, const LoadProgress& progress);
   LoadMode mode() const { return mode_; }
   const std::string& note() const { return note_; }
+  Activations activations() const { return activations_; }
 
  private:
   Status FillPanelFile(ThreadTeam& team, const LoadProgress& progress);
   Status Repack(ThreadTeam& team, const LoadProgress& progress);
 
   const Gguf& gguf_;
+  const Activations activations_;
   LoadMode mode_ = LoadMode::kGguf;
   std::string note_;
   bool filled_ = false;

@@ -21,6 +21,10 @@ struct Weight {
   size_t experts = 1;
   size_t expert_bytes = 0;      // bytes of one of the matrices
   const float* bias = nullptr;  // [experts][rows], or null
+  bool exact = false;           // multiplied as decoded floats, whatever the format
+
+  // Whether its kernel reads the quantised form of its input.
+  bool ReadsInt8() const { return format && !exact && format->arithmetic == Arithmetic::kInt8; }
 
   explicit operator bool() const { return format != nullptr; }
   size_t bytes() const { return experts * expert_bytes; }

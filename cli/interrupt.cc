@@ -1,0 +1,35 @@
+#include "cli/interrupt.h"
+
+#include <csignal>
+
+namespace sluice {
+
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+struct sigaction previous_action;
+
+void OnInterrupt(int signal) {
+  interrupts = interrupts + 1;
+  if (interrupts > 1) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  interrupts = 0;
+  struct sigaction action = {};
+  action.sa_handler = OnInterrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &previous_action);
+}
+
+InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &previous_action, nullptr); }
+
+bool InterruptGuard::interrupted() const { return interrupts > 0; }
+void InterruptGuard::Reset() { interrupts = 0; }
+
+}  // namespace sluice

@@ -1,0 +1,84 @@
+// sluice perplexity: how well a model predicts a text.
+#include "src/engine/perplexity.h"
+
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "src/text/tokenizer.h"
+
+namespace sluice {
+namespace {
+
+struct PerplexityFlags {
+  ModelFlags model;
+  std::string file;
+  bool json = false;
+};
+
+std::string Estimate(const Perplexity& p) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof(buffer), "PPL %.4f +- %.4f", p.value(), p.error());
+  return buffer;
+}
+
+Result<int> Run(const PerplexityFlags& f) {
+  ASSIGN_OR_RETURN(const std::string text, ReadAll(f.file));
+  ModelFlags model = f.model;
+  if (model.context == 0) model.context = 512;
+  if (model.context < 4) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--ctx-size: expected at least 4, found " + std::to_string(model.context));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("perplexity", model));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                   Tokenizer::Load(runner->model().gguf()));
+  const std::vector<int32_t> tokens = tokenizer->Encode(text, {.add_special = true});
+  const std::optional<int32_t> bos = tokenizer->adds_bos() ? tokenizer->bos() : std::nullopt;
+
+  InterruptGuard interrupt;
+  Result<Perplexity> result = [&] {
+    Progress bar("perplexity", Progress::Unit::kCount);
+    return MeasurePerplexity(*runner, tokens, bos, model.context,
+                             [&](const Perplexity& p, size_t windows) {
+                               bar.Update(p.windows, windows, Estimate(p));
+                               return !interrupt.interrupted();
+                             });
+  }();
+  if (!result.ok()) return result.status();
+  if (f.json) {
+    const boost::json::object o{{"perplexity", result->value()}, {"error", result->error()},
+                                {"nll_sum", result->nll_sum},    {"scored_tokens", result->scored},
+                                {"tokens", tokens.size()},       {"windows", result->windows},
+                                {"ctx_size", model.context}};
+    std::printf("%s\n", boost::json::serialize(o).c_str());
+  } else {
+    std::printf("%s (%zu windows of %zu tokens, %zu scored)\n", Estimate(*result).c_str(),
+                result->windows, model.context, result->scored);
+  }
+  return interrupt.interrupted() ? kExitInterrupted : kExitOk;
+}
+
+}  // namespace
+
+void AddPerplexity(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<PerplexityFlags>();
+  CLI::App* c = app.add_subcommand("perplexity", "How well a model predicts a text");
+  flags->model.AddTo(*c);
+  c->add_option("-f,--file", flags->file, "The text; - is stdin")->required();
+  c->add_flag("--json", flags->json, "One JSON object");
+  c->footer(
+      "Windows of --ctx-size tokens (default 512), the second half of each scored; where the\n"
+      "vocabulary adds BOS, it replaces the first token of each window.\n"
+      "Example:\n  sluice perplexity gemma-3-270m -f book.txt");
+  c->callback([flags, exit_code] {
+    const Result<int> code = Run(*flags);
+    *exit_code = code.ok() ? *code : ReportError("perplexity", code.status());
+  });
+}
+
+}  // namespace sluice

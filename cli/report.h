@@ -1,0 +1,38 @@
+// The closing line of a run, and the same as JSON: what was computed, how fast,
+// how many bytes were read for it, and what share that is of the read bandwidth
+// that this thread set reaches on this machine, measured right after the run.
+#ifndef SLUICE_CLI_REPORT_H_
+#define SLUICE_CLI_REPORT_H_
+
+#include <boost/json.hpp>
+#include <cstdint>
+#include <string>
+
+#include "src/engine/model_runner.h"
+#include "src/engine/sequence.h"
+
+namespace sluice {
+
+struct RunReport {
+  SequenceStats stats;
+  double read_bandwidth_gb_s = 0;  // 0: not measured
+  uint64_t peak_rss_bytes = 0;
+  double load_s = 0;
+  std::string target, weights, kv_type;
+
+  double prefill_tok_s() const;
+  double decode_tok_s() const;
+  double ms_per_token() const;
+  double bytes_per_token() const;  // read by one decode pass, on average
+  double gb_s() const;
+  double ceiling_pct() const;
+};
+
+// Measures the bandwidth (bounded, under half a second) unless nothing was decoded.
+RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats);
+// "prefill 6 tok 812.3 tok/s | decode ..."; coloured for a terminal.
+std::string ReportLine(const RunReport& report, bool colour);
+boost::json::object ReportJson(const RunReport& report);
+
+}  // namespace sluice
+#endif  // SLUICE_CLI_REPORT_H_
