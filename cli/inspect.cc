@@ -197,6 +197,7 @@ void PrintJson(const Report& r, bool tensors) {
     o["panel_file_exists"] = r.plan.panel_file_exists;
     o["target"] = SimdTarget();
   }
+  if (!r.tokenizer) o["tokenizer_error"] = r.tokenizer_error;
   if (const auto& t = r.tokenizer) {
     o["tokenizer"] = boost::json::object{{"model", t->model},         {"pre", t->pre},
                                          {"vocab", t->vocab},         {"bos", OptionalId(t->bos)},
@@ -265,6 +266,7 @@ void PrintRunning(const Report& r) {
 }
 
 void PrintClasses(const std::vector<ClassSummary>& classes) {
+  if (classes.empty()) return;  // a vocabulary
   std::printf("\n%-12s %8s %12s %12s  %s\n", "tensors", "count", "parameters", "bytes", "formats");
   for (const ClassSummary& c : classes) {
     std::string types;
@@ -296,8 +298,10 @@ void PrintText(const Report& r, bool tensors) {
                    ", GGUF version " + std::to_string(gguf.version()));
   Line("name", Printable(NameOf(gguf)));
   Line("architecture", Printable(ArchitectureOf(gguf)));
-  Line("parameters", Millions(r.parameters));
-  Line("quantisation", QuantisationOf(gguf));
+  if (!r.classes.empty()) {
+    Line("parameters", Millions(r.parameters));
+    Line("quantisation", QuantisationOf(gguf));
+  }
   if (r.config) PrintConfig(*r.config);
   PrintTokenizer(r);
   PrintRunning(r);
