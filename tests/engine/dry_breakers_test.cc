@@ -26,6 +26,7 @@ class ListTokenizer : public Tokenizer {
     }
     return ids;
   }
+  std::vector<int32_t> EncodeParts(std::span<const Part>, bool) const override { return {}; }
   std::string Decode(std::span<const int32_t>, bool) const override { return ""; }
   std::string Piece(int32_t id) const override { return tokens_[id]; }
   size_t vocab_size() const override { return tokens_.size(); }
