@@ -195,6 +195,7 @@ TEST(Attention, IsTheFormulaForEveryTypeAndDimension) {
 TEST(Attention, SameBytesForAnyChunk) {
   for (const KvType type : kTypes) {
     for (const size_t window : {1 << 20, 512, 100}) {
+      if (type != KvType::kF16 && window != 512) continue;  // one type shows what windows do
       Options o;
       o.shape = {32, 32, type};
       o.positions = 1500;
@@ -214,21 +215,21 @@ TEST(Attention, SameBytesForAnyChunk) {
 }
 
 TEST(Attention, SameBytesForAnyTileHeadsAndUnits) {
-  for (const size_t heads : {1, 2, 3, 5, 7, 8, 16}) {
+  for (const size_t heads : {1, 2, 3, 5, 8}) {
     Options o;
     o.shape = {32, 24, KvType::kF16};
-    o.positions = 600;
+    o.positions = 530;  // two units
     o.heads = heads;
     o.sinks = heads % 2;
     OnEveryTarget([&] {
       Sequence s(o);
       const Floats decode = s.Run(1);
       s.ExpectRight(decode, 5e-6);
-      for (const size_t tile : {1, 5, 11, 13, 50}) {
+      for (const size_t tile : {1, 11, 50}) {
         ExpectSame(s.Run(200, 0, tile), decode, "tile " + std::to_string(tile));
       }
       ExpectSame(s.Run(1, 0, SIZE_MAX, true), decode, "decode in units");
-      ExpectSame(s.Run(600, 0, SIZE_MAX, true), decode, "all in units");
+      ExpectSame(s.Run(530, 0, SIZE_MAX, true), decode, "all in units");
       return decode;
     });
   }
@@ -308,6 +309,23 @@ TEST(Attention, QueryThatSeesNothingIsZero) {
   a.scratch = scratch.get();
   Attention(a);
   EXPECT_EQ(out, Floats(16, 0.0f));
+}
+
+// Constants, so that x86 and ARM64 are compared too. Who changes the arithmetic on purpose changes
+// them.
+TEST(Attention, SameBytesOnEveryMachine) {
+  const uint64_t kExpected[] = {0x81186cd0d0a4a5feu, 0x8c93a84595de8c3eu, 0x2ea2df3b3fefb544u,
+                                0xc3a591349f619c46u};
+  for (size_t i = 0; i < 4; ++i) {
+    Options o;
+    o.shape = {64, 96, kTypes[i]};
+    o.positions = 550;
+    o.heads = 1;
+    o.soft_cap = 20;
+    o.sinks = true;
+    EXPECT_EQ(OnEveryTarget([&] { return Sequence(o).Run(550); }), kExpected[i])
+        << KvTypeName(kTypes[i]);
+  }
 }
 
 TEST(KvPage, RoundsToNearestEvenAndStaysFinite) {

@@ -108,6 +108,35 @@ TEST(VectorOps, GatesAreExactFunctions) {
   CheckGate(ReluMul, Relu);
 }
 
+// Constants, so that x86 and ARM64 are compared too. Who changes the arithmetic on purpose changes
+// them.
+TEST(VectorOps, SameBytesOnEveryMachine) {
+  const Floats x = Random(3).Floats(1000, 8), w = Random(4).Floats(1000, 1);
+  const auto hash = [&](const std::function<void(Floats&)>& op) {
+    return OnEveryTarget([&] {
+      Floats y = x;
+      op(y);
+      return y;
+    });
+  };
+  EXPECT_EQ(hash([&](Floats& y) { RmsNorm(y.data(), w.data(), 1e-6f, 999, y.data()); }),
+            0xb1f6c4ab370138dbu);
+  EXPECT_EQ(hash([&](Floats& y) { LayerNorm(y.data(), w.data(), w.data(), 1e-6f, 999, y.data()); }),
+            0x3f3ac8454863e773u);
+  EXPECT_EQ(hash([&](Floats& y) { SiluMul(y.data(), w.data(), 999, y.data()); }),
+            0x9fac93961589ac75u);
+  EXPECT_EQ(hash([&](Floats& y) { GeluTanhMul(y.data(), w.data(), 999, y.data()); }),
+            0x9db827fff3f5198du);
+  EXPECT_EQ(hash([&](Floats& y) { GeluErfMul(y.data(), w.data(), 999, y.data()); }),
+            0xf7f16565f276501fu);
+  EXPECT_EQ(hash([&](Floats& y) { SoftCap(5.0f, 999, y.data()); }), 0x954a9e219391841du);
+  EXPECT_EQ(hash([&](Floats& y) { RopeHalves(y.data(), x.data(), w.data(), 499); }),
+            0xb2735db6360a59c9u);
+  EXPECT_EQ(hash([&](Floats& y) { RopeAdjacent(y.data(), x.data(), w.data(), 499); }),
+            0xe680d5b32704a51fu);
+  EXPECT_EQ(hash([&](Floats& y) { SoftMax(y.data(), 999); }), 0x067495f8fad2db5du);
+}
+
 TEST(VectorOps, ClampedSwiGluClampsTheGateAboveAndUpOnBothSides) {
   OnEveryTarget([] {
     const Floats gate = GateValues(), up = Random(6).Floats(gate.size(), 20);
