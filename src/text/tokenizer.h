@@ -31,6 +31,13 @@ class Tokenizer {
   // Total: any byte string tokenizes. Time linear (n log n) in the bytes; no recursion.
   virtual std::vector<int32_t> Encode(std::string_view text,
                                       const EncodeOptions& options) const = 0;
+  // Ids of the joined text, where only some stretches may yield control tokens: a chat's frame
+  // may, what people wrote into it may not, nor can it spell one together with the frame.
+  struct Part {
+    std::string_view text;
+    bool parse_special;
+  };
+  virtual std::vector<int32_t> EncodeParts(std::span<const Part> parts, bool add_special) const = 0;
 
   // The user-visible text of a whole sequence. skip_special drops control tokens.
   virtual std::string Decode(std::span<const int32_t> ids, bool skip_special) const = 0;

@@ -147,37 +147,79 @@ bool TokenizerBase::StripsRight(int32_t id) const {
 
 std::vector<int32_t> TokenizerBase::Encode(std::string_view text,
                                            const EncodeOptions& options) const {
-  std::vector<int32_t> ids;
-  if (options.add_special && add_bos_) ids.push_back(bos_);
-  const TokenTrie& matcher = options.parse_special ? all_special_ : user_defined_;
-  for (size_t at = 0; at < text.size();) {
-    const TokenTrie::Match match = matcher.Next(text, at);
-    EncodePart(text.substr(at, match.begin - at), /*opens=*/true, ids);
-    if (match.bytes == 0) break;
-    ids.push_back(match.id);
-    at = match.begin + match.bytes;
-    while (StripsRight(match.id) && at < text.size()) {
-      const DecodedChar c = DecodeChar(text, at);
-      if (!(ClassOf(c.code) & kSpace)) break;
-      at += c.length;
-    }
+  const Part part{text, options.parse_special};
+  return EncodeParts({&part, 1}, options.add_special);
+}
+
+std::vector<int32_t> TokenizerBase::EncodeParts(std::span<const Part> parts,
+                                                bool add_special) const {
+  std::string joined;
+  if (parts.size() > 1) {
+    for (const Part& part : parts) joined.append(part.text);
   }
-  if (options.add_special && add_eos_) ids.push_back(eos_);
+  const std::string_view text = parts.size() == 1 ? parts[0].text : joined;
+  std::vector<TokenTrie::Match> markers;
+  size_t begin = 0;
+  for (const Part& part : parts) {
+    const size_t end = begin + part.text.size();
+    for (size_t at = begin; part.parse_special && at < end;) {
+      const TokenTrie::Match match = all_special_.Next(text.substr(0, end), at);
+      if (match.bytes == 0) break;
+      markers.push_back(match);
+      at = match.begin + match.bytes;
+    }
+    begin = end;
+  }
+  std::vector<int32_t> ids;
+  if (add_special && add_bos_) ids.push_back(bos_);
+  EncodeAround(text, markers, ids);
+  if (add_special && add_eos_) ids.push_back(eos_);
   return ids;
 }
 
-void TokenizerBase::EncodePart(std::string_view part, bool opens, std::vector<int32_t>& ids) const {
-  while (!part.empty()) {
-    size_t bytes = part.size();
+void TokenizerBase::EncodeAround(std::string_view text, std::span<const TokenTrie::Match> markers,
+                                 std::vector<int32_t>& ids) const {
+  size_t at = 0;
+  for (size_t i = 0; i <= markers.size(); ++i) {
+    const size_t end = i < markers.size() ? markers[i].begin : text.size();
+    while (at < end) {
+      const TokenTrie::Match match = user_defined_.Next(text.substr(0, end), at);
+      EncodeSlices(text.substr(at, match.begin - at), ids);
+      at = match.begin;
+      if (match.bytes == 0) break;
+      ids.push_back(match.id);
+      at = SkipStripped(text.substr(0, end), match);
+    }
+    // A marker made of blanks may lie in those that the one before it swallowed.
+    if (i == markers.size() || markers[i].begin < at) continue;
+    ids.push_back(markers[i].id);
+    at = SkipStripped(text, markers[i]);
+  }
+}
+
+// Where the text goes on after a special token.
+size_t TokenizerBase::SkipStripped(std::string_view text, const TokenTrie::Match& match) const {
+  size_t at = match.begin + match.bytes;
+  while (StripsRight(match.id) && at < text.size()) {
+    const DecodedChar c = DecodeChar(text, at);
+    if (!(ClassOf(c.code) & kSpace)) break;
+    at += c.length;
+  }
+  return at;
+}
+
+void TokenizerBase::EncodeSlices(std::string_view text, std::vector<int32_t>& ids) const {
+  for (bool opens = true; !text.empty(); opens = false) {
+    size_t bytes = text.size();
     if (bytes > kMaxPartBytes) {
       // Not inside a character.
       bytes = kMaxPartBytes;
-      while (bytes > kMaxPartBytes - 4 && (static_cast<uint8_t>(part[bytes]) & 0xC0) == 0x80)
+      while (bytes > kMaxPartBytes - 4 && (static_cast<uint8_t>(text[bytes]) & 0xC0) == 0x80) {
         --bytes;
+      }
     }
-    EncodePlain(part.substr(0, bytes), opens, ids);
-    part.remove_prefix(bytes);
-    opens = false;
+    EncodePlain(text.substr(0, bytes), opens, ids);
+    text.remove_prefix(bytes);
   }
 }
 

@@ -23,6 +23,7 @@ namespace sluice {
 class TokenizerBase : public Tokenizer {
  public:
   std::vector<int32_t> Encode(std::string_view text, const EncodeOptions& options) const final;
+  std::vector<int32_t> EncodeParts(std::span<const Part> parts, bool add_special) const final;
   std::string Decode(std::span<const int32_t> ids, bool skip_special) const final;
   std::string Piece(int32_t id) const final;
 
@@ -70,7 +71,11 @@ class TokenizerBase : public Tokenizer {
  private:
   void FindEnds(const Gguf& gguf);
   void FindStrippingTokens(const Gguf& gguf);
-  void EncodePart(std::string_view part, bool opens, std::vector<int32_t>& ids) const;
+  // Ids of a text; control tokens are cut out at `markers` only, which are in order.
+  void EncodeAround(std::string_view text, std::span<const TokenTrie::Match> markers,
+                    std::vector<int32_t>& ids) const;
+  size_t SkipStripped(std::string_view text, const TokenTrie::Match& match) const;
+  void EncodeSlices(std::string_view text, std::vector<int32_t>& ids) const;
   void AppendPiece(int32_t id, std::string& out) const;
   bool StripsRight(int32_t id) const;
 
