@@ -62,16 +62,23 @@ std::vector<utf8proc_int32_t> Decompose(std::string_view text) {
     }
   }
   const auto rank = [](utf8proc_int32_t code) {
-    return utf8proc_get_property(code)->combining_class;
+    return static_cast<uint64_t>(utf8proc_get_property(code)->combining_class);
   };
-  for (auto begin = codes.begin(); begin != codes.end();) {
-    if (rank(*begin) == 0) {
-      ++begin;
-      continue;
+  // Stable by hand: std::stable_sort of libstdc++ 12 draws a warning from clang 19.
+  std::vector<uint64_t> order;  // rank in the high half, position in the run in the low one
+  std::vector<utf8proc_int32_t> run;
+  for (size_t begin = 0; begin < codes.size();) {
+    order.clear();
+    for (size_t at = begin; at < codes.size() && rank(codes[at]) != 0; ++at) {
+      order.push_back(rank(codes[at]) << 32 | (at - begin));
     }
-    const auto end = std::find_if(begin, codes.end(), [&](auto code) { return rank(code) == 0; });
-    std::stable_sort(begin, end, [&](auto a, auto b) { return rank(a) < rank(b); });
-    begin = end;
+    if (order.size() > 1 && !std::is_sorted(order.begin(), order.end())) {
+      std::sort(order.begin(), order.end());
+      run.assign(codes.begin() + static_cast<std::ptrdiff_t>(begin),
+                 codes.begin() + static_cast<std::ptrdiff_t>(begin + order.size()));
+      for (size_t i = 0; i < order.size(); ++i) codes[begin + i] = run[order[i] & 0xFFFFFFFFu];
+    }
+    begin += order.size() + 1;
   }
   return codes;
 }
