@@ -1,11 +1,15 @@
 #include "cli/command.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
+#include "cli/default_model.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
 
@@ -72,10 +76,32 @@ Result<RunnerOptions> ModelFlags::Options() const {
   return o;
 }
 
+namespace {
+
+// On a terminal, a missing default model is offered for download.
+Result<std::string> FindOrOffer(const std::string& name) {
+  Result<std::string> found = FindModel(name);
+  if (found.ok() || !name.empty() || found.status().code() != StatusCode::kNotFound ||
+      !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+    return found;
+  }
+  std::fprintf(stderr, "The default model %s is not here. Download it (%s)?\n%s\n[Y/n] ",
+               kDefaultModelName, HumanBytes(kDefaultModelBytes).c_str(), kDefaultModelTerms);
+  std::string answer;
+  if (!std::getline(std::cin, answer) ||
+      (!answer.empty() && answer[0] != 'y' && answer[0] != 'Y')) {
+    return found;
+  }
+  Progress bar("downloading");
+  return PullDefaultModel([&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags) {
   ASSIGN_OR_RETURN(const RunnerOptions options, flags.Options());
-  ASSIGN_OR_RETURN(const std::string path, FindModel(flags.name()));
+  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.name()));
   if (flags.gpu_layers > 0) {
     std::fprintf(stderr, "sluice %s: -ngl is ignored, sluice runs on the CPU\n", command.c_str());
   }

@@ -79,6 +79,7 @@ struct Transfer {
   const std::string& path;
   const DownloadOptions& options;
   int fd = -1;
+  bool locked = false;
   uint64_t have = 0;         // bytes in the part file
   std::string tag = {};      // of those bytes; empty: they cannot be continued
   std::string new_tag = {};  // of the answer of the current attempt
@@ -276,6 +277,10 @@ size_t CollectBody(char* data, size_t, size_t n, void* user) {
 Status Download(const std::string& url, const std::string& path, const DownloadOptions& options) {
   Transfer transfer{url, path, options};
   const Status status = Run(&transfer);
+  if (transfer.locked && transfer.have == 0 && !status.ok()) {  // nothing worth going on from
+    unlink(transfer.part().c_str());
+    unlink(transfer.tag_path().c_str());
+  }
   if (transfer.fd >= 0) close(transfer.fd);
   return status;
 }

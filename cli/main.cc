@@ -27,7 +27,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("sluice COMMAND --help shows the flags of a command and an example.");
   int exit_code = kExitOk;
-  for (auto add : {AddRun, AddEval, AddPerplexity, AddTokenize, AddInspect, AddModels, AddPull}) {
+  for (auto add :
+       {AddRun, AddChat, AddEval, AddPerplexity, AddTokenize, AddInspect, AddModels, AddPull}) {
     add(app, &exit_code);
   }
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "cli/progress.h"
-#include "src/machine/bandwidth.h"
 #include "src/machine/memory_use.h"
 #include "src/machine/simd_target.h"
 
@@ -46,10 +45,7 @@ RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats) {
   RunReport r;
   r.stats = stats;
   r.peak_rss_bytes = ThisProcessMemory().peak_rss_bytes;  // before the probe's own buffer
-  if (stats.decode_passes > 0) {
-    const Result<double> gb_s = MeasureReadBandwidth(runner.team());
-    if (gb_s.ok()) r.read_bandwidth_gb_s = *gb_s;
-  }
+  if (stats.decode_passes > 0) r.read_bandwidth_gb_s = runner.ReadBandwidth();
   r.load_s = runner.load_seconds();
   r.target = SimdTarget();
   r.weights = LoadModeName(runner.model().load_mode());

@@ -28,7 +28,7 @@ struct RunReport {
   double ceiling_pct() const;
 };
 
-// Measures the bandwidth (bounded, under half a second) unless nothing was decoded.
+// Asks the runner for the read bandwidth unless nothing was decoded.
 RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats);
 // "prefill 6 tok 812.3 tok/s | decode ..."; coloured for a terminal.
 std::string ReportLine(const RunReport& report, bool colour);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "src/machine/bandwidth.h"
 #include "src/machine/topology.h"
 
 namespace sluice {
@@ -66,6 +67,14 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->load_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return r;
+}
+
+double ModelRunner::ReadBandwidth() {
+  if (!read_bandwidth_) {
+    const Result<double> gb_s = MeasureReadBandwidth(*team_);
+    read_bandwidth_ = gb_s.ok() ? *gb_s : 0;
+  }
+  return *read_bandwidth_;
 }
 
 std::unique_ptr<KvSequence> ModelRunner::NewSequence() {

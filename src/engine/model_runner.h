@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "src/base/status.h"
@@ -38,6 +39,9 @@ class ModelRunner {
   KvType kv_type() const { return options_.kv_type; }
   int decode_threads() const { return options_.threads; }
   double load_seconds() const { return load_seconds_; }
+  // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
+  // half a second), then remembered; 0 if it cannot be.
+  double ReadBandwidth();
 
   std::unique_ptr<KvSequence> NewSequence();
 
@@ -55,6 +59,7 @@ class ModelRunner {
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<KvPool> pool_;
   double load_seconds_ = 0;
+  std::optional<double> read_bandwidth_;
 };
 
 }  // namespace sluice

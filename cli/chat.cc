@@ -1,0 +1,139 @@
+// sluice chat: a conversation with a model that was trained for one, in the
+// form of its own chat template.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/generate_flags.h"
+#include "cli/interrupt.h"
+#include "cli/line_reader.h"
+#include "cli/report.h"
+#include "src/engine/engine.h"
+#include "src/text/chat_format.h"
+
+namespace sluice {
+namespace {
+
+struct ChatFlags {
+  ModelFlags model;
+  GenerateFlags generate;
+  std::string system, prompt;
+};
+
+constexpr char kHelp[] =
+    "/clear  forget the conversation\n"
+    "/exit   leave (also Ctrl-D); Ctrl-C ends an answer\n";
+
+void WriteOut(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// A conversation and the one sequence that holds its keys and values from turn to turn.
+class Chat {
+ public:
+  Chat(ModelRunner& runner, const Tokenizer& tokenizer, const ChatFormat& format,
+       const ChatFlags& flags)
+      : runner_(runner),
+        tokenizer_(tokenizer),
+        format_(format),
+        flags_(flags),
+        engine_(runner, tokenizer) {
+    Clear();
+  }
+
+  void Clear() {
+    messages_.clear();
+    if (!flags_.system.empty()) messages_.push_back({"system", flags_.system});
+  }
+
+  // Streams the answer to `text`; a failed turn leaves the conversation as it was.
+  Status Turn(const std::string& text) {
+    messages_.push_back({"user", text});
+    Status status = Answer();
+    if (!status.ok()) messages_.pop_back();
+    return status;
+  }
+
+ private:
+  Status Answer() {
+    ASSIGN_OR_RETURN(Request request,
+                     flags_.generate.MakeRequest(tokenizer_, runner_.config().vocab));
+    ASSIGN_OR_RETURN(request.prompt, format_.Encode(tokenizer_, messages_, true));
+    for (std::string_view stop : format_.stops()) request.stop.emplace_back(stop);
+    request.on_text = WriteOut;
+    if (sequence_) {
+      RETURN_IF_ERROR(engine_.Restart(*sequence_, std::move(request)));
+    } else {
+      ASSIGN_OR_RETURN(sequence_, engine_.Add(std::move(request)));
+    }
+    InterruptGuard interrupt;
+    for (bool more = true; more;) {
+      if (interrupt.interrupted()) sequence_->Cancel();
+      ASSIGN_OR_RETURN(more, engine_.Step());
+    }
+    messages_.push_back({"assistant", sequence_->text()});
+    WriteOut("\n");
+    const RunReport report = MakeReport(runner_, sequence_->stats());
+    std::fprintf(stderr, "%s\n", ReportLine(report, isatty(STDERR_FILENO)).c_str());
+    return Status();
+  }
+
+  ModelRunner& runner_;
+  const Tokenizer& tokenizer_;
+  const ChatFormat& format_;
+  const ChatFlags& flags_;
+  Engine engine_;
+  Sequence* sequence_ = nullptr;
+  std::vector<ChatMessage> messages_;
+};
+
+// False: leave.
+bool Command(const std::string& line, Chat& chat) {
+  if (line == "/exit" || line == "/quit" || line == "/bye") return false;
+  if (line == "/clear") {
+    chat.Clear();
+  } else {
+    WriteOut(kHelp);
+  }
+  return true;
+}
+
+Status Run(const ChatFlags& f) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("chat", f.model));
+  ASSIGN_OR_RETURN(const ChatFormat format, ChatFormat::Detect(runner->model().gguf()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                   Tokenizer::Load(runner->model().gguf()));
+  Chat chat(*runner, *tokenizer, format, f);
+  if (!f.prompt.empty()) RETURN_IF_ERROR(chat.Turn(f.prompt));
+  LineReader lines("> ");
+  while (std::optional<std::string> line = lines.Next()) {
+    if (line->empty()) continue;
+    if (line->front() == '/') {
+      if (!Command(*line, chat)) break;
+    } else if (Status s = chat.Turn(*line); !s.ok()) {
+      ReportError("chat", s);
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+void AddChat(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<ChatFlags>();
+  CLI::App* c = app.add_subcommand("chat", "Talk with a model that has a chat template");
+  flags->model.AddTo(*c);
+  c->add_option("--system,--sys,--system-prompt", flags->system, "The system turn");
+  c->add_option("-p,--prompt", flags->prompt, "The first user turn");
+  flags->generate.AddTo(*c);
+  c->footer(std::string(kHelp) +
+            "Each line of standard input is a user turn.\n"
+            "Example:\n  sluice chat qwen3-0.6b --system \"Answer in one sentence.\"");
+  c->callback([flags, exit_code] {
+    if (Status s = Run(*flags); !s.ok()) *exit_code = ReportError("chat", s);
+  });
+}
+
+}  // namespace sluice
