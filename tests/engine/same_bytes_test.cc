@@ -1,0 +1,106 @@
+// The project's headline promise: logits have the same bytes whatever the
+// thread count, the prefill chunk and the way the weights are held.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/base/temp_folder.h"
+#include "tests/engine/runner.h"
+#include "tests/model/tiny_model.h"
+#include "tests/text/shared_oracles.h"
+
+namespace sluice {
+namespace {
+
+struct Setting {
+  int threads;
+  size_t chunk;  // 512: the whole prompt in one pass
+  LoadMode weights;
+};
+
+// The first is what the others are compared with. Every value of every factor occurs.
+constexpr Setting kSettings[] = {{1, 512, LoadMode::kGguf},   {1, 1, LoadMode::kRepack},
+                                 {2, 512, LoadMode::kPanels}, {3, 7, LoadMode::kRepack},
+                                 {4, 32, LoadMode::kGguf},    {2, 7, LoadMode::kGguf},
+                                 {4, 512, LoadMode::kRepack}};
+
+class SameBytesTest : public testing::Test {
+ protected:
+  SameBytesTest() { setenv("SLUICE_CACHE", cache_.path().c_str(), 1); }
+  ~SameBytesTest() override { unsetenv("SLUICE_CACHE"); }
+
+  static std::vector<uint64_t> Hashes(const std::string& path, const Setting& setting,
+                                      std::span<const int32_t> tokens,
+                                      KvType kv_type = KvType::kF16) {
+    RunnerOptions o = TestOptions(tokens.size(), kv_type);
+    o.threads = setting.threads;
+    o.chunk = setting.chunk;
+    o.weights = setting.weights;
+    const std::unique_ptr<ModelRunner> runner = MakeRunner(path, o);
+    if (!runner) return {};
+    EXPECT_EQ(runner->model().load_mode(), setting.weights) << runner->model().load_note();
+    return LogitHashes(*runner, tokens);
+  }
+
+  static void ExpectSame(const std::string& path, std::span<const int32_t> tokens) {
+    const std::vector<uint64_t> expected = Hashes(path, kSettings[0], tokens);
+    ASSERT_EQ(expected.size(), tokens.size());
+    for (const Setting& s : std::span(kSettings).subspan(1)) {
+      // The settings with a barrier after every op of every row take a part of the rows.
+      const size_t n =
+          s.threads > 1 && s.chunk < 32 ? std::min<size_t>(tokens.size(), 70) : tokens.size();
+      const std::vector<uint64_t> found = Hashes(path, s, tokens.first(n));
+      ASSERT_EQ(found.size(), n);
+      for (size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(found[i], expected[i])
+            << "position " << i << ", " << s.threads << " threads, chunks of " << s.chunk << ", "
+            << LoadModeName(s.weights);
+      }
+    }
+    // Another KV type has other bytes: the hashes do see the logits.
+    EXPECT_NE(Hashes(path, kSettings[0], tokens, KvType::kBF16), expected);
+  }
+
+  const TempFolder cache_;
+};
+
+struct TinyCase {
+  const char* name;
+  TinyShape shape;
+};
+
+class TinySameBytesTest : public SameBytesTest, public testing::WithParamInterface<TinyCase> {};
+
+TEST_P(TinySameBytesTest, Holds) {
+  const TempFolder folder;
+  const TinyModel model(GetParam().shape);
+  ExpectSame(model.Write(folder.path("m.gguf")), model.Tokens(150));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TinySameBytesTest,
+                         testing::Values(TinyCase{"LlamaQ4_0", TinyLlama("Q4_0")},
+                                         TinyCase{"LlamaQ8_0", TinyLlama("Q8_0")},
+                                         TinyCase{"LlamaQ5_1", TinyLlama("Q5_1")},
+                                         TinyCase{"LlamaF32", TinyLlama("F32")},
+                                         TinyCase{"Gemma3", TinyGemma3()},
+                                         TinyCase{"MixtureQ8_0", TinyMoe()},
+                                         TinyCase{"MixtureBF16", TinyMoe("BF16")}),
+                         [](const auto& info) { return info.param.name; });
+
+class OracleSameBytesTest : public SameBytesTest,
+                            public testing::WithParamInterface<std::string> {};
+
+TEST_P(OracleSameBytesTest, Holds) {
+  if (GetParam() == "absent") GTEST_SKIP() << "no shared oracles";
+  const boost::json::object oracle = ReadOracle("arch", GetParam());
+  const std::string path = (SharedOracles("arch") / oracle.at("gguf").as_string().c_str()).string();
+  const auto tokens = boost::json::value_to<std::vector<int32_t>>(
+      oracle.at("prompts").as_array().back().at("tokens"));
+  ExpectSame(path, tokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OracleSameBytesTest, testing::ValuesIn(OracleNames("arch")),
+                         [](const auto& info) { return TestName(info.param); });
+
+}  // namespace
+}  // namespace sluice
