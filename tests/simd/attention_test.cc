@@ -38,12 +38,14 @@ struct Options {
 // Keys, values and queries of a whole sequence. Queries: [positions][heads][key_dim].
 class Sequence {
  public:
+  Floats keys, values, queries, sinks;
+
   explicit Sequence(const Options& o) : o_(o) {
     Random r(o.seed);
-    keys_ = r.Floats(o.positions * o.shape.key_dim, 2 * o.range);
-    values_ = r.Floats(o.positions * o.shape.value_dim, 1);
-    queries_ = r.Floats(o.positions * o.heads * o.shape.key_dim, 1);
-    sinks_ = r.Floats(o.heads, 3);
+    keys = r.Floats(o.positions * o.shape.key_dim, 2 * o.range);
+    values = r.Floats(o.positions * o.shape.value_dim, 1);
+    queries = r.Floats(o.positions * o.heads * o.shape.key_dim, 1);
+    sinks = r.Floats(o.heads, 3);
     scratch_ = Aligned(AttentionScratchBytes(o.shape), 0xff);
   }
 
@@ -59,8 +61,8 @@ class Sequence {
     for (size_t begin = 0; begin < o_.positions; begin += chunk) {
       const size_t end = std::min(o_.positions, begin + chunk);
       for (size_t p = begin; p < end; ++p) {
-        KvStore(o_.shape, table[p / kSpan % pages], p % kSpan, &keys_[p * o_.shape.key_dim],
-                &values_[p * o_.shape.value_dim]);
+        KvStore(o_.shape, table[p / kSpan % pages], p % kSpan, &keys[p * o_.shape.key_dim],
+                &values[p * o_.shape.value_dim]);
       }
       const size_t last = end * o_.heads;
       for (size_t i = begin * o_.heads; i < last; i += std::min(tile, last - i)) {
@@ -73,26 +75,26 @@ class Sequence {
   // The formula in double over what the pages hold.
   void ExpectRight(const Floats& out, double tolerance) {
     const KvShape& s = o_.shape;
-    const Floats keys = Stored(true), values = Stored(false);
+    const Floats stored_keys = Stored(true), stored_values = Stored(false);
     for (size_t i = 0; i < o_.positions * o_.heads; i += i % 7 + 1) {
       const size_t p = i / o_.heads, first = p + 1 > o_.window ? p + 1 - o_.window : 0;
-      double max = o_.sinks ? sinks_[i % o_.heads] : -1e300, sum = 0;
+      double max = o_.sinks ? sinks[i % o_.heads] : -1e300, sum = 0;
       std::vector<double> score, want(s.value_dim);
       for (size_t k = first; k <= p; ++k) {
         double dot = 0;
         for (size_t d = 0; d < s.key_dim; ++d) {
-          dot += static_cast<double>(queries_[i * s.key_dim + d]) * keys[k * s.key_dim + d];
+          dot += static_cast<double>(queries[i * s.key_dim + d]) * stored_keys[k * s.key_dim + d];
         }
         dot *= Scale();
         if (o_.soft_cap > 0) dot = o_.soft_cap * tanh(dot / o_.soft_cap);
         score.push_back(dot);
         max = fmax(max, dot);
       }
-      if (o_.sinks) sum = exp(sinks_[i % o_.heads] - max);
+      if (o_.sinks) sum = exp(sinks[i % o_.heads] - max);
       for (size_t k = first; k <= p; ++k) {
         const double w = exp(score[k - first] - max);
         sum += w;
-        for (size_t d = 0; d < s.value_dim; ++d) want[d] += w * values[k * s.value_dim + d];
+        for (size_t d = 0; d < s.value_dim; ++d) want[d] += w * stored_values[k * s.value_dim + d];
       }
       for (size_t d = 0; d < s.value_dim; ++d) {
         ASSERT_NEAR(out[i * s.value_dim + d], want[d] / sum, tolerance)
@@ -112,11 +114,11 @@ class Sequence {
     Floats sink;
     for (size_t i = begin; i < end; ++i) {
       const int32_t p = static_cast<int32_t>(i / o_.heads);
-      query.push_back(&queries_[i * o_.shape.key_dim]);
+      query.push_back(&queries[i * o_.shape.key_dim]);
       to.push_back(&out[i * o_.shape.value_dim]);
       position.push_back(p);
       first.push_back(std::max<int32_t>(0, p + 1 - static_cast<int32_t>(o_.window)));
-      sink.push_back(sinks_[i % o_.heads]);
+      sink.push_back(sinks[i % o_.heads]);
     }
     AttentionArgs a;
     a.shape = o_.shape;
@@ -140,21 +142,20 @@ class Sequence {
     AttentionMerge(a, states.data(), n);
   }
 
-  Floats Stored(bool keys) const {
+  Floats Stored(bool want_keys) const {
     const KvShape& s = o_.shape;
     Floats result, key(s.key_dim), value(s.value_dim);
     const Bytes page = Aligned(KvPageBytes(s), 0);
     for (size_t p = 0; p < o_.positions; ++p) {
-      KvStore(s, page.get(), p % kSpan, &keys_[p * s.key_dim], &values_[p * s.value_dim]);
+      KvStore(s, page.get(), p % kSpan, &keys[p * s.key_dim], &values[p * s.value_dim]);
       KvLoad(s, page.get(), p % kSpan, key.data(), value.data());
-      const Floats& part = keys ? key : value;
+      const Floats& part = want_keys ? key : value;
       result.insert(result.end(), part.begin(), part.end());
     }
     return result;
   }
 
   Options o_;
-  Floats keys_, values_, queries_, sinks_;
   Bytes scratch_;
 };
 
@@ -264,6 +265,7 @@ TEST(Attention, SoftCapAndSinks) {
       o.range = 10;
       OnEveryTarget([&] {
         Sequence s(o);
+        s.sinks[0] = 120;  // far above every score
         const Floats decode = s.Run(1);
         s.ExpectRight(decode, 1e-5);
         ExpectSame(s.Run(77), decode, "chunks of 77");
@@ -284,6 +286,28 @@ TEST(Attention, SameBytesForExtremeScores) {
     const Floats decode = s.Run(1);
     s.ExpectRight(decode, 1e-4);
     for (const size_t chunk : {3, 100, 700}) ExpectSame(s.Run(chunk), decode, "chunk");
+    return decode;
+  });
+}
+
+// Products that underflow below zero leave -0, in both units here; whether a masked value's own
+// zero turned it into 0 must not show.
+TEST(Attention, ZerosHaveOneSign) {
+  Options o;
+  o.shape = {8, 8, KvType::kF32};
+  o.positions = 520;
+  o.heads = 1;
+  Sequence s(o);
+  std::fill(s.queries.begin(), s.queries.end(), 1.0f);
+  std::fill(s.keys.begin(), s.keys.end(), 0.0f);
+  std::fill(s.values.begin(), s.values.end(), -0.0f);
+  std::fill_n(s.keys.begin(), 513 * 8,
+              -28.0f);  // scores of -79, weights of 5e-35 against the last ones
+  std::fill_n(s.values.begin(), 513 * 8, -1e-30f);
+  std::fill_n(s.values.end() - 6 * 8, 6 * 8, 1.0f);  // query 513 does not see these
+  OnEveryTarget([&] {
+    const Floats decode = s.Run(1);
+    ExpectSame(s.Run(520), decode, "all");
     return decode;
   });
 }
