@@ -99,6 +99,7 @@ Status OpenPart(Transfer* t) {
   if (flock(t->fd, LOCK_EX | LOCK_NB) != 0) {
     return Status(StatusCode::kIo, t->part() + ": another download of this file is running");
   }
+  t->locked = true;
   struct stat info{};
   if (fstat(t->fd, &info) != 0) return IoError(t->part(), "cannot read");
   t->have = static_cast<uint64_t>(info.st_size);
