@@ -75,7 +75,9 @@ void Progress::Update(uint64_t done, uint64_t total, const std::string& note) {
     line += std::to_string(done);
     if (total > 0) line += "/" + std::to_string(total);
   }
-  if (total > done && rate > 0) line += Left(static_cast<double>(total - done) / rate);
+  // Before a fiftieth is done an estimate is noise.
+  if (total > done && done - first_ > total / 50)
+    line += Left(static_cast<double>(total - done) / rate);
   if (!note.empty()) line += "  " + note;
   line.resize(std::min(line.size(), TerminalColumns() - 1));
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
