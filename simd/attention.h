@@ -61,9 +61,9 @@ void Attention(const AttentionArgs& args);
 // then, per query or for all, the merge in ascending order, which writes `out`. Same bytes as
 // Attention when [unit_begin, unit_end) covers every unit the queries see, from AttentionFirstUnit
 // to AttentionEndUnit.
+// State: sums [value_dim rounded up to 16], maximum, sum of weights, padding.
 constexpr size_t AttentionStateFloats(const KvShape& shape) {
-  return (shape.value_dim + 15) / 16 * 16 +
-         16;  // sums [value_dim], padding, maximum, sum of weights
+  return (shape.value_dim + 15) / 16 * 16 + 16;
 }
 constexpr size_t kUnitPositions = kSpan * kUnitSpans;
 inline size_t AttentionFirstUnit(int32_t first) {
@@ -74,7 +74,7 @@ inline size_t AttentionEndUnit(int32_t position) {
 }
 // Writes the states [queries] of one unit; `out` and `sink` are not used.
 void AttentionUnit(const AttentionArgs& args, size_t unit, float* states);
-// states: [units][queries][AttentionStateFloats]; uses shape, queries, sink and out.
+// states: [units][queries][AttentionStateFloats]; uses shape, queries, sink, out and scratch.
 void AttentionMerge(const AttentionArgs& args, const float* states, size_t units);
 
 }  // namespace sluice

@@ -11,24 +11,30 @@ namespace sluice {
 // out = x / sqrt(mean(x^2) + eps) * weight; weight may be null (ones); out may be x.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 // out = (x - mean) / sqrt(var + eps) * weight + bias; weight and bias may be null; out may be x.
-void LayerNorm(const float* x, const float* weight, const float* bias, float eps, size_t n, float* out);
+void LayerNorm(const float* x, const float* weight, const float* bias, float eps, size_t n,
+               float* out);
 
-// Feed-forward gates, element by element: out = f(gate) * up; up may be null (then out = f(gate)); out may be gate.
+// Feed-forward gates, element by element: out = f(gate) * up; up may be null (then out = f(gate));
+// out may be gate.
 void SiluMul(const float* gate, const float* up, size_t n, float* out);
-void GeluTanhMul(const float* gate, const float* up, size_t n, float* out);  // tanh form, exact (no table)
+void GeluTanhMul(const float* gate, const float* up, size_t n,
+                 float* out);  // tanh form, exact (no table)
 void GeluErfMul(const float* gate, const float* up, size_t n, float* out);
 void ReluMul(const float* gate, const float* up, size_t n, float* out);
 // gpt-oss: gate <= limit, up within +-limit, (up + 1) * gate * sigmoid(alpha * gate).
-void ClampedSwiGlu(const float* gate, const float* up, float alpha, float limit, size_t n, float* out);
+void ClampedSwiGlu(const float* gate, const float* up, float alpha, float limit, size_t n,
+                   float* out);
 
-void Add(const float* x, size_t n, float* y);                       // y += x
-void AddScaled(const float* x, float scale, size_t n, float* y);    // y = fma(scale, x, y)
-void Scale(float scale, size_t n, float* x);                        // x *= scale
-void SoftCap(float cap, size_t n, float* x);                        // x = cap * tanh(x / cap)
+void Add(const float* x, size_t n, float* y);                     // y += x
+void AddScaled(const float* x, float scale, size_t n, float* y);  // y = fma(scale, x, y)
+void Scale(float scale, size_t n, float* x);                      // x *= scale
+void SoftCap(float cap, size_t n, float* x);                      // x = cap * tanh(x / cap)
 
 // Rotates the first 2 * pairs values of one head in place, cos[i] and sin[i] for pair i.
-void RopeHalves(float* head, const float* cos, const float* sin, size_t pairs);    // pairs (i, i + pairs)
-void RopeAdjacent(float* head, const float* cos, const float* sin, size_t pairs);  // pairs (2i, 2i + 1)
+void RopeHalves(float* head, const float* cos, const float* sin,
+                size_t pairs);  // pairs (i, i + pairs)
+void RopeAdjacent(float* head, const float* cos, const float* sin,
+                  size_t pairs);  // pairs (2i, 2i + 1)
 
 // x = exp(x - max) / sum, in place.
 void SoftMax(float* x, size_t n);
