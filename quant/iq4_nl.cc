@@ -16,7 +16,7 @@
 #define HWY_TARGET_INCLUDE "quant/iq4_nl.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -44,12 +44,6 @@ void Decode(const uint8_t* blocks, size_t n, float* out) {
   DecodeCodes(blocks, n, out, kZero, Codes);
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelIQ4_NL>(rows, blocks, panel, [](const Block& b, size_t r, PanelIQ4_NL* p) {
-    p->d[r] = Load16(b.d);
-    PutNibbleBytes(b.q, r, p->q);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelIQ4_NL>(panel, blocks, rows,
                                    [](const PanelIQ4_NL& p, size_t r, Block* b) {
@@ -68,6 +62,7 @@ namespace HWY_NAMESPACE {
 
 struct IQ4_NLCodec {
   using Block = PanelIQ4_NL;
+  static constexpr size_t kBlockBytes = 18;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 128, kMaxCode = 255;
   static constexpr bool kHasMin = false, kSub16 = false;
@@ -77,11 +72,17 @@ struct IQ4_NLCodec {
     return NibbleValues<kGroup>(b.q, at, kIQ4Values, kZero);
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackWords(rows, 2, p->q);
+  }
 };
 
-void MatMulIQ4_NL(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<IQ4_NLCodec>(args, to_panel, block_bytes);
+void ToPanelIQ4_NL(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<IQ4_NLCodec>(rows, blocks, panel);
 }
+void MatMulIQ4_NL(const MatMulArgs& args) { MatMulFormat<IQ4_NLCodec>(args, ToPanelIQ4_NL); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -91,10 +92,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelIQ4_NL);
 HWY_EXPORT(MatMulIQ4_NL);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulIQ4_NL)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelIQ4_NL)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulIQ4_NL)(args); }
 
 }  // namespace
 

@@ -18,7 +18,7 @@
 #define HWY_TARGET_INCLUDE "quant/iq4_xs.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -54,15 +54,6 @@ void Decode(const uint8_t* blocks, size_t n, float* out) {
   DecodeCodes(blocks, n, out, kZero, Codes);
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelIQ4_XS>(rows, blocks, panel, [](const Block& b, size_t r, PanelIQ4_XS* p) {
-    p->d[r] = Load16(b.d);
-    for (size_t s = 0; s < 8; ++s) {
-      p->ls[s][r] = static_cast<int8_t>(Scale(b, s));
-      PutNibbleBytes(b.q[s], r, p->q[s]);
-    }
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   const auto unpack = [](const PanelIQ4_XS& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -89,6 +80,7 @@ namespace HWY_NAMESPACE {
 
 struct IQ4_XSCodec {
   using Block = PanelIQ4_XS;
+  static constexpr size_t kBlockBytes = 136;  // of a row
   static constexpr size_t kUnits = 8;
   static constexpr int kZero = 128, kMaxCode = 255;
   static constexpr bool kHasMin = false, kSub16 = false;
@@ -100,11 +92,24 @@ struct IQ4_XSCodec {
   static HWY_INLINE VF Scale(const Block& b, size_t unit, size_t row) {
     return hn::Mul(WidenF16(b.d, row), WidenSmall(b.ls[unit], row));
   }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    for (size_t r = 0; r < kPanelRows; ++r) {
+      const uint16_t high = Load16(rows[r] + 2);
+      for (size_t s = 0; s < 8; ++s) {
+        const int low = rows[r][4 + s / 2] >> (s % 2 * 4) & 15;
+        p->ls[s][r] = static_cast<int8_t>((low | (high >> (2 * s) & 3) << 4) - 32);
+      }
+    }
+    for (size_t s = 0; s < 8; ++s) PackWords(rows, 8 + 16 * s, p->q[s]);
+  }
 };
 
-void MatMulIQ4_XS(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<IQ4_XSCodec>(args, to_panel, block_bytes);
+void ToPanelIQ4_XS(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<IQ4_XSCodec>(rows, blocks, panel);
 }
+void MatMulIQ4_XS(const MatMulArgs& args) { MatMulFormat<IQ4_XSCodec>(args, ToPanelIQ4_XS); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -114,10 +119,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelIQ4_XS);
 HWY_EXPORT(MatMulIQ4_XS);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulIQ4_XS)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelIQ4_XS)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulIQ4_XS)(args); }
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 #define HWY_TARGET_INCLUDE "quant/mxfp4.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -43,12 +43,6 @@ void Decode(const uint8_t* blocks, size_t n, float* out) {
   DecodeCodes(blocks, n, out, kZero, Codes);
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelMXFP4>(rows, blocks, panel, [](const Block& b, size_t r, PanelMXFP4* p) {
-    p->e[r] = b.e;
-    PutNibbleBytes(b.q, r, p->q);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelMXFP4>(panel, blocks, rows, [](const PanelMXFP4& p, size_t r, Block* b) {
     b->e = p.e[r];
@@ -66,6 +60,7 @@ namespace HWY_NAMESPACE {
 
 struct MXFP4Codec {
   using Block = PanelMXFP4;
+  static constexpr size_t kBlockBytes = 17;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 12, kMaxCode = 24;
   static constexpr bool kHasMin = false, kSub16 = false;
@@ -75,11 +70,17 @@ struct MXFP4Codec {
     return NibbleValues<kGroup>(b.q, at, kE2M1Doubled, kZero);
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenE8M0Half(b.e, row); }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    for (size_t r = 0; r < kPanelRows; ++r) p->e[r] = rows[r][0];
+    PackWords(rows, 1, p->q);
+  }
 };
 
-void MatMulMXFP4(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<MXFP4Codec>(args, to_panel, block_bytes);
+void ToPanelMXFP4(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<MXFP4Codec>(rows, blocks, panel);
 }
+void MatMulMXFP4(const MatMulArgs& args) { MatMulFormat<MXFP4Codec>(args, ToPanelMXFP4); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -89,10 +90,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelMXFP4);
 HWY_EXPORT(MatMulMXFP4);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulMXFP4)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelMXFP4)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulMXFP4)(args); }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Moves one row of a unit (32 weights) into and out of the bit planes of a
-// panel (pictures in panels.h). A unit's row travels as 8 words, w[g] byte j =
+// Takes one row of a unit (32 weights) out of the bit planes of a panel
+// (pictures in panels.h; pack-inl.h puts it in). A unit's row travels as 8 words, w[g] byte j =
 // some bits of weight 4 g + j, because words of 4 weights are what panels
 // interleave: no step here handles a single weight. Included by quant/*.cc only.
 #ifndef SLUICE_QUANT_PLANES_H_
@@ -16,9 +16,6 @@ constexpr uint32_t kLow1 = 0x01010101;
 constexpr uint32_t kLow2 = 0x03030303;
 constexpr uint32_t kLow4 = 0x0f0f0f0f;
 
-inline void PutNibbles(const uint32_t w[8], size_t row, uint8_t (*q)[64]) {
-  for (size_t v = 0; v < 4; ++v) Store32(w[v] | w[v + 4] << 4, q[v] + 4 * row);
-}
 inline void GetNibbles(const uint8_t (*q)[64], size_t row, uint32_t w[8]) {
   for (size_t v = 0; v < 4; ++v) {
     const uint32_t both = Load32(q[v] + 4 * row);
@@ -28,30 +25,17 @@ inline void GetNibbles(const uint8_t (*q)[64], size_t row, uint32_t w[8]) {
 }
 
 // A 32-weight block's 16 nibble bytes already are the four words of the plane.
-inline void PutNibbleBytes(const uint8_t bytes[16], size_t row, uint8_t (*q)[64]) {
-  for (size_t v = 0; v < 4; ++v) Store32(Load32(bytes + 4 * v), q[v] + 4 * row);
-}
 inline void GetNibbleBytes(const uint8_t (*q)[64], size_t row, uint8_t bytes[16]) {
   for (size_t v = 0; v < 4; ++v) Store32(Load32(q[v] + 4 * row), bytes + 4 * v);
 }
 
-inline void PutFifthBits(const uint32_t w[8], size_t row, uint8_t h[64]) {
-  uint32_t all = 0;
-  for (size_t g = 0; g < 8; ++g) all |= w[g] << g;
-  Store32(all, h + 4 * row);
-}
 inline void GetFifthBits(const uint8_t h[64], size_t row, uint32_t w[8]) {
   const uint32_t all = Load32(h + 4 * row);
   for (size_t g = 0; g < 8; ++g) w[g] = all >> g & kLow1;
 }
 
-// The same for a mask with bit k for weight k. The two factors spread four bits over four
-// bytes and collect them again; no two products meet in one bit, so nothing carries.
-inline void PutFifthBitMask(uint32_t mask, size_t row, uint8_t h[64]) {
-  uint32_t w[8];
-  for (size_t g = 0; g < 8; ++g) w[g] = (mask >> (4 * g) & 15) * 0x00204081u & kLow1;
-  PutFifthBits(w, row, h);
-}
+// The same as a mask with bit k for weight k. The factor collects the bits of four bytes; no two
+// products meet in one bit, so nothing carries.
 inline uint32_t GetFifthBitMask(const uint8_t h[64], size_t row) {
   uint32_t w[8], mask = 0;
   GetFifthBits(h, row, w);
@@ -59,13 +43,6 @@ inline uint32_t GetFifthBitMask(const uint8_t h[64], size_t row) {
   return mask;
 }
 
-inline void PutBits45(const uint32_t w[8], size_t row, uint8_t (*h)[64]) {
-  for (size_t p = 0; p < 2; ++p) {
-    uint32_t all = 0;
-    for (size_t f = 0; f < 4; ++f) all |= w[4 * p + f] << (2 * f);
-    Store32(all, h[p] + 4 * row);
-  }
-}
 inline void GetBits45(const uint8_t (*h)[64], size_t row, uint32_t w[8]) {
   for (size_t g = 0; g < 8; ++g) w[g] = Load32(h[g / 4] + 4 * row) >> (2 * (g % 4)) & kLow2;
 }

@@ -14,7 +14,7 @@
 #define HWY_TARGET_INCLUDE "quant/q4_0.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -54,12 +54,6 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   }
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ4_0>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ4_0* p) {
-    p->d[r] = Load16(b.d);
-    PutNibbleBytes(b.q, r, p->q);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ4_0>(panel, blocks, rows, [](const PanelQ4_0& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -77,6 +71,7 @@ namespace HWY_NAMESPACE {
 
 struct Q4_0Codec {
   using Block = PanelQ4_0;
+  static constexpr size_t kBlockBytes = 18;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 8, kMaxCode = 15;
   static constexpr bool kHasMin = false, kSub16 = false;
@@ -86,11 +81,17 @@ struct Q4_0Codec {
     return Nibbles<kGroup>(b.q, at);
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackWords(rows, 2, p->q);
+  }
 };
 
-void MatMulQ4_0(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q4_0Codec>(args, to_panel, block_bytes);
+void ToPanelQ4_0(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q4_0Codec>(rows, blocks, panel);
 }
+void MatMulQ4_0(const MatMulArgs& args) { MatMulFormat<Q4_0Codec>(args, ToPanelQ4_0); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -100,10 +101,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ4_0);
 HWY_EXPORT(MatMulQ4_0);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ4_0)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ4_0)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ4_0)(args); }
 
 }  // namespace
 

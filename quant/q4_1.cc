@@ -16,7 +16,7 @@
 #define HWY_TARGET_INCLUDE "quant/q4_1.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -55,13 +55,6 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   }
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ4_1>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ4_1* p) {
-    p->d[r] = Load16(b.d);
-    p->m[r] = Load16(b.m);
-    PutNibbleBytes(b.q, r, p->q);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ4_1>(panel, blocks, rows, [](const PanelQ4_1& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -80,6 +73,7 @@ namespace HWY_NAMESPACE {
 
 struct Q4_1Codec {
   using Block = PanelQ4_1;
+  static constexpr size_t kBlockBytes = 20;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 0, kMaxCode = 15;
   static constexpr bool kHasMin = true, kSub16 = false;
@@ -92,11 +86,18 @@ struct Q4_1Codec {
   static HWY_INLINE VF Min(const Block& b, size_t, size_t row) {
     return hn::Neg(WidenF16(b.m, row));
   }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackHalves(rows, 2, p->m);
+    PackWords(rows, 4, p->q);
+  }
 };
 
-void MatMulQ4_1(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q4_1Codec>(args, to_panel, block_bytes);
+void ToPanelQ4_1(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q4_1Codec>(rows, blocks, panel);
 }
+void MatMulQ4_1(const MatMulArgs& args) { MatMulFormat<Q4_1Codec>(args, ToPanelQ4_1); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -106,10 +107,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ4_1);
 HWY_EXPORT(MatMulQ4_1);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ4_1)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ4_1)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ4_1)(args); }
 
 }  // namespace
 

@@ -18,7 +18,7 @@
 #define HWY_TARGET_INCLUDE "quant/q4_k.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -47,23 +47,6 @@ void Codes(const uint8_t* row, size_t index, Codes32* out) {
 void Decode(const uint8_t* blocks, size_t n, float* out) { DecodeCodes(blocks, n, out, 0, Codes); }
 
 // Units 2 c and 2 c + 1 share bytes in GGUF; in the panel each has its own.
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ4_K>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ4_K* p) {
-    p->d[r] = Load16(b.d);
-    p->dmin[r] = Load16(b.dmin);
-    uint8_t sc[8], mn[8];
-    UnpackKScales(b.scales, sc, mn);
-    for (size_t s = 0; s < 8; ++s) {
-      p->sc[s][r] = sc[s];
-      p->mn[s][r] = mn[s];
-      uint32_t w[8];
-      for (size_t g = 0; g < 8; ++g) {
-        w[g] = Load32(b.q + s / 2 * 32 + 4 * g) >> (s % 2 * 4) & kLow4;
-      }
-      PutNibbles(w, r, p->q[s]);
-    }
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ4_K>(panel, blocks, rows, [](const PanelQ4_K& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -93,6 +76,7 @@ namespace HWY_NAMESPACE {
 
 struct Q4_KCodec {
   using Block = PanelQ4_K;
+  static constexpr size_t kBlockBytes = 144;  // of a row
   static constexpr size_t kUnits = 8;
   static constexpr int kZero = 0, kMaxCode = 15;
   static constexpr bool kHasMin = true, kSub16 = false;
@@ -107,11 +91,25 @@ struct Q4_KCodec {
   static HWY_INLINE VF Min(const Block& b, size_t unit, size_t row) {
     return hn::Mul(WidenF16(b.dmin, row), WidenSmall(b.mn[unit], row));
   }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackHalves(rows, 2, p->dmin);
+    PackSixBitScales(rows, 4, p->sc, p->mn);
+    for (size_t s = 0; s < 8; s += 2) {
+      HWY_ALIGN uint8_t groups[8][64];
+      PackWords(rows, 16 + 16 * s, groups);
+      PackWords(rows, 32 + 16 * s, groups + 4);
+      PackNibbles<0>(groups, p->q[s]);
+      PackNibbles<4>(groups, p->q[s + 1]);
+    }
+  }
 };
 
-void MatMulQ4_K(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q4_KCodec>(args, to_panel, block_bytes);
+void ToPanelQ4_K(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q4_KCodec>(rows, blocks, panel);
 }
+void MatMulQ4_K(const MatMulArgs& args) { MatMulFormat<Q4_KCodec>(args, ToPanelQ4_K); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -121,10 +119,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ4_K);
 HWY_EXPORT(MatMulQ4_K);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ4_K)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ4_K)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ4_K)(args); }
 
 }  // namespace
 

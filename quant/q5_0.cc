@@ -14,7 +14,7 @@
 #define HWY_TARGET_INCLUDE "quant/q5_0.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -56,13 +56,6 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   }
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ5_0>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ5_0* p) {
-    p->d[r] = Load16(b.d);
-    PutFifthBitMask(Load32(b.high), r, p->h);
-    PutNibbleBytes(b.q, r, p->q);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ5_0>(panel, blocks, rows, [](const PanelQ5_0& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -81,6 +74,7 @@ namespace HWY_NAMESPACE {
 
 struct Q5_0Codec {
   using Block = PanelQ5_0;
+  static constexpr size_t kBlockBytes = 22;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 16, kMaxCode = 31;
   static constexpr bool kHasMin = false, kSub16 = false;
@@ -90,11 +84,18 @@ struct Q5_0Codec {
     return hn::Or(Nibbles<kGroup>(b.q, at), FifthBit<kGroup>(b.h, at));
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackFifthBitMasks(rows, 2, p->h);
+    PackWords(rows, 6, p->q);
+  }
 };
 
-void MatMulQ5_0(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q5_0Codec>(args, to_panel, block_bytes);
+void ToPanelQ5_0(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q5_0Codec>(rows, blocks, panel);
 }
+void MatMulQ5_0(const MatMulArgs& args) { MatMulFormat<Q5_0Codec>(args, ToPanelQ5_0); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -104,10 +105,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ5_0);
 HWY_EXPORT(MatMulQ5_0);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ5_0)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ5_0)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ5_0)(args); }
 
 }  // namespace
 

@@ -16,7 +16,7 @@
 #define HWY_TARGET_INCLUDE "quant/q5_1.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -57,14 +57,6 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   }
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ5_1>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ5_1* p) {
-    p->d[r] = Load16(b.d);
-    p->m[r] = Load16(b.m);
-    PutFifthBitMask(Load32(b.high), r, p->h);
-    PutNibbleBytes(b.q, r, p->q);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ5_1>(panel, blocks, rows, [](const PanelQ5_1& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -84,6 +76,7 @@ namespace HWY_NAMESPACE {
 
 struct Q5_1Codec {
   using Block = PanelQ5_1;
+  static constexpr size_t kBlockBytes = 24;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 0, kMaxCode = 31;
   static constexpr bool kHasMin = true, kSub16 = false;
@@ -96,11 +89,19 @@ struct Q5_1Codec {
   static HWY_INLINE VF Min(const Block& b, size_t, size_t row) {
     return hn::Neg(WidenF16(b.m, row));
   }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackHalves(rows, 2, p->m);
+    PackFifthBitMasks(rows, 4, p->h);
+    PackWords(rows, 8, p->q);
+  }
 };
 
-void MatMulQ5_1(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q5_1Codec>(args, to_panel, block_bytes);
+void ToPanelQ5_1(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q5_1Codec>(rows, blocks, panel);
 }
+void MatMulQ5_1(const MatMulArgs& args) { MatMulFormat<Q5_1Codec>(args, ToPanelQ5_1); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -110,10 +111,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ5_1);
 HWY_EXPORT(MatMulQ5_1);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ5_1)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ5_1)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ5_1)(args); }
 
 }  // namespace
 

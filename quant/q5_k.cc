@@ -16,7 +16,7 @@
 #define HWY_TARGET_INCLUDE "quant/q5_k.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -48,25 +48,6 @@ void Codes(const uint8_t* row, size_t index, Codes32* out) {
 
 void Decode(const uint8_t* blocks, size_t n, float* out) { DecodeCodes(blocks, n, out, 0, Codes); }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ5_K>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ5_K* p) {
-    p->d[r] = Load16(b.d);
-    p->dmin[r] = Load16(b.dmin);
-    uint8_t sc[8], mn[8];
-    UnpackKScales(b.scales, sc, mn);
-    for (size_t s = 0; s < 8; ++s) {
-      p->sc[s][r] = sc[s];
-      p->mn[s][r] = mn[s];
-      uint32_t nibbles[8], fifth[8];
-      for (size_t g = 0; g < 8; ++g) {
-        nibbles[g] = Load32(b.q + s / 2 * 32 + 4 * g) >> (s % 2 * 4) & kLow4;
-        fifth[g] = Load32(b.high + 4 * g) >> s & kLow1;
-      }
-      PutNibbles(nibbles, r, p->unit[s].q);
-      PutFifthBits(fifth, r, p->unit[s].h);
-    }
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ5_K>(panel, blocks, rows, [](const PanelQ5_K& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -100,6 +81,7 @@ namespace HWY_NAMESPACE {
 
 struct Q5_KCodec {
   using Block = PanelQ5_K;
+  static constexpr size_t kBlockBytes = 176;  // of a row
   static constexpr size_t kUnits = 8;
   static constexpr int kZero = 0, kMaxCode = 31;
   static constexpr bool kHasMin = true, kSub16 = false;
@@ -115,11 +97,44 @@ struct Q5_KCodec {
   static HWY_INLINE VF Min(const Block& b, size_t unit, size_t row) {
     return hn::Mul(WidenF16(b.dmin, row), WidenSmall(b.mn[unit], row));
   }
+
+  // Bit s of byte j of the block's 32 is the fifth bit of weight j of unit s: bits and groups
+  // change places.
+  static HWY_INLINE void PackFifthBits(const uint8_t (*groups)[64], Block* p) {
+    for (size_t at = 0; at < 64; at += 4 * kLanes) {
+      for (int s = 0; s < 8; ++s) {
+        VU8 h = hn::Zero(D8());
+        for (int g = 0; g < 8; ++g) {
+          const VU8 bit = hn::Set(D8(), static_cast<uint8_t>(1 << s));
+          const VU8 set = hn::VecFromMask(D8(), hn::TestBit(hn::Load(D8(), groups[g] + at), bit));
+          h = hn::Or(h, hn::And(set, hn::Set(D8(), static_cast<uint8_t>(1 << g))));
+        }
+        hn::StoreU(h, D8(), p->unit[s].h + at);
+      }
+    }
+  }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    PackHalves(rows, 2, p->dmin);
+    PackSixBitScales(rows, 4, p->sc, p->mn);
+    HWY_ALIGN uint8_t groups[8][64];
+    PackWords(rows, 16, groups);
+    PackWords(rows, 32, groups + 4);
+    PackFifthBits(groups, p);
+    for (size_t s = 0; s < 8; s += 2) {
+      PackWords(rows, 48 + 16 * s, groups);
+      PackWords(rows, 64 + 16 * s, groups + 4);
+      PackNibbles<0>(groups, p->unit[s].q);
+      PackNibbles<4>(groups, p->unit[s + 1].q);
+    }
+  }
 };
 
-void MatMulQ5_K(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q5_KCodec>(args, to_panel, block_bytes);
+void ToPanelQ5_K(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q5_KCodec>(rows, blocks, panel);
 }
+void MatMulQ5_K(const MatMulArgs& args) { MatMulFormat<Q5_KCodec>(args, ToPanelQ5_K); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -129,10 +144,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ5_K);
 HWY_EXPORT(MatMulQ5_K);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ5_K)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ5_K)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ5_K)(args); }
 
 }  // namespace
 

@@ -17,7 +17,7 @@
 #define HWY_TARGET_INCLUDE "quant/q6_k.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -62,22 +62,6 @@ void Decode(const uint8_t* blocks, size_t n, float* out) {
   DecodeCodes(blocks, n, out, kZero, Codes);
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ6_K>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ6_K* p) {
-    p->d[r] = Load16(b.d);
-    for (size_t i = 0; i < 16; ++i) p->sc[i][r] = b.scales[i];
-    for (size_t s = 0; s < 8; ++s) {
-      const Place at = PlaceOf(s);
-      uint32_t low[8], high[8];
-      for (size_t g = 0; g < 8; ++g) {
-        low[g] = Load32(b.low + at.low + 4 * g) >> at.low_shift & kLow4;
-        high[g] = Load32(b.high + at.high + 4 * g) >> at.high_shift & kLow2;
-      }
-      PutNibbles(low, r, p->unit[s].q);
-      PutBits45(high, r, p->unit[s].h);
-    }
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ6_K>(panel, blocks, rows, [](const PanelQ6_K& p, size_t r, Block* b) {
     *b = {};
@@ -108,6 +92,7 @@ namespace HWY_NAMESPACE {
 
 struct Q6_KCodec {
   using Block = PanelQ6_K;
+  static constexpr size_t kBlockBytes = 210;  // of a row
   static constexpr size_t kUnits = 8;
   static constexpr int kZero = 32, kMaxCode = 63;
   static constexpr bool kHasMin = false, kSub16 = true;
@@ -121,11 +106,51 @@ struct Q6_KCodec {
   static HWY_INLINE VI16 Sub(const Block& b, size_t unit, size_t half, size_t row) {
     return WidenSub(b.sc[2 * unit + half], row);
   }
+
+  // Bits kShift, kShift + 1 of eight groups, four groups to a plane.
+  template <int kShift>
+  static HWY_INLINE void PackBits45(const uint8_t (*groups)[64], uint8_t (*h)[64]) {
+    for (size_t i = 0; i < 2; ++i, groups += 4) {
+      for (size_t at = 0; at < 64; at += 4 * kLanes) {
+        const VU8 a = hn::Load(D8(), groups[0] + at), b = hn::Load(D8(), groups[1] + at);
+        const VU8 c = hn::Load(D8(), groups[2] + at), d = hn::Load(D8(), groups[3] + at);
+        const VU8 ab = hn::Or(hn::And(ShiftBytesRight<kShift>(a), hn::Set(D8(), 0x03)),
+                              hn::And(ShiftBytesRight<kShift - 2>(b), hn::Set(D8(), 0x0c)));
+        const VU8 cd = hn::Or(hn::And(ShiftBytesRight<kShift - 4>(c), hn::Set(D8(), 0x30)),
+                              hn::And(ShiftBytesRight<kShift - 6>(d), hn::Set(D8(), 0xc0)));
+        hn::StoreU(hn::Or(ab, cd), D8(), h[i] + at);
+      }
+    }
+  }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 208, p->d);
+    HWY_ALIGN uint8_t groups[8][64];
+    PackWords(rows, 192, groups);
+    for (size_t i = 0; i < 4; ++i) {
+      SplitBytes(groups[i], reinterpret_cast<uint8_t(*)[16]>(p->sc + 4 * i));
+    }
+    for (size_t n = 0; n < 2; ++n) {
+      for (size_t t = 0; t < 2; ++t) {
+        PackWords(rows, 64 * n + 32 * t, groups);
+        PackWords(rows, 64 * n + 32 * t + 16, groups + 4);
+        PackNibbles<0>(groups, p->unit[4 * n + t].q);
+        PackNibbles<4>(groups, p->unit[4 * n + t + 2].q);
+      }
+      PackWords(rows, 128 + 32 * n, groups);
+      PackWords(rows, 128 + 32 * n + 16, groups + 4);
+      PackBits45<0>(groups, p->unit[4 * n].h);
+      PackBits45<2>(groups, p->unit[4 * n + 1].h);
+      PackBits45<4>(groups, p->unit[4 * n + 2].h);
+      PackBits45<6>(groups, p->unit[4 * n + 3].h);
+    }
+  }
 };
 
-void MatMulQ6_K(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q6_KCodec>(args, to_panel, block_bytes);
+void ToPanelQ6_K(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q6_KCodec>(rows, blocks, panel);
 }
+void MatMulQ6_K(const MatMulArgs& args) { MatMulFormat<Q6_KCodec>(args, ToPanelQ6_K); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -135,10 +160,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ6_K);
 HWY_EXPORT(MatMulQ6_K);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ6_K)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ6_K)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ6_K)(args); }
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 #define HWY_TARGET_INCLUDE "quant/q8_0.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
+#include "quant/pack-inl.h"
 
 #if HWY_ONCE
 
@@ -54,12 +54,6 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   }
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelQ8_0>(rows, blocks, panel, [](const Block& b, size_t r, PanelQ8_0* p) {
-    p->d[r] = Load16(b.d);
-    for (size_t g = 0; g < 8; ++g) memcpy(p->q[g] + 4 * r, b.q + 4 * g, 4);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelQ8_0>(panel, blocks, rows, [](const PanelQ8_0& p, size_t r, Block* b) {
     Store16(p.d[r], b->d);
@@ -77,6 +71,7 @@ namespace HWY_NAMESPACE {
 
 struct Q8_0Codec {
   using Block = PanelQ8_0;
+  static constexpr size_t kBlockBytes = 34;  // of a row
   static constexpr size_t kUnits = 1;
   static constexpr int kZero = 128, kMaxCode = 255;
   static constexpr bool kHasMin = false, kSub16 = false;
@@ -87,11 +82,19 @@ struct Q8_0Codec {
                        hn::Xor(hn::LoadU(DI8(), b.q[kGroup] + at), hn::Set(DI8(), int8_t{-128})));
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  static HWY_INLINE void Pack(BlockRows rows, Block* p) {
+    PackHalves(rows, 0, p->d);
+    uint8_t(*const q)[64] = reinterpret_cast<uint8_t(*)[64]>(p->q);
+    PackWords(rows, 2, q);
+    PackWords(rows, 18, q + 4);
+  }
 };
 
-void MatMulQ8_0(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
-  MatMulFormat<Q8_0Codec>(args, to_panel, block_bytes);
+void ToPanelQ8_0(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackBlocks<Q8_0Codec>(rows, blocks, panel);
 }
+void MatMulQ8_0(const MatMulArgs& args) { MatMulFormat<Q8_0Codec>(args, ToPanelQ8_0); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -101,10 +104,13 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
+HWY_EXPORT(ToPanelQ8_0);
 HWY_EXPORT(MatMulQ8_0);
-void MatMul(const MatMulArgs& args) {
-  HWY_DYNAMIC_DISPATCH(MatMulQ8_0)(args, ToPanel, sizeof(Block));
+
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelQ8_0)(rows, blocks, panel);
 }
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulQ8_0)(args); }
 
 }  // namespace
 

@@ -35,10 +35,10 @@ class PanelSource {
   using Block = typename C::Block;
   static constexpr size_t kBlockValues = kActBlock * C::kUnits;
 
-  PanelSource(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes, uint8_t* scratch)
+  PanelSource(const MatMulArgs& args, ToPanel to_panel, uint8_t* scratch)
       : args_(args),
         to_panel_(to_panel),
-        block_bytes_(block_bytes),
+
         scratch_(scratch),
         blocks_(args.k / kBlockValues) {}
 
@@ -51,7 +51,7 @@ class PanelSource {
     const uint8_t* rows[kPanelRows];
     for (size_t r = 0; r < kPanelRows; ++r) {
       const size_t real = std::min(row + r, args_.rows - 1);  // the results of copies are dropped
-      rows[r] = args_.weights + (real * blocks_ + first) * block_bytes_;
+      rows[r] = args_.weights + (real * blocks_ + first) * C::kBlockBytes;
     }
     to_panel_(rows, count, scratch_);
     return reinterpret_cast<const Block*>(scratch_);
@@ -63,7 +63,6 @@ class PanelSource {
  private:
   const MatMulArgs& args_;
   const ToPanel to_panel_;
-  const size_t block_bytes_;
   uint8_t* const scratch_;
   const size_t blocks_;
 };
@@ -173,9 +172,9 @@ void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
 }
 
 template <class C>
-void MatMulFormat(const MatMulArgs& args, ToPanel to_panel, size_t block_bytes) {
+void MatMulFormat(const MatMulArgs& args, ToPanel to_panel) {
   const MatMulScratch scratch = LayOut(args.scratch);
-  const PanelSource<C> source(args, to_panel, block_bytes, scratch.panel);
+  const PanelSource<C> source(args, to_panel, scratch.panel);
   if (args.tokens <= kFewTokens) {
     MatMulFew(args, source);
   } else {
