@@ -1,7 +1,6 @@
 // BF16: the upper half of a float32: 1 sign, 8 exponent, 7 fraction bits. 16 bits per weight.
 #include "quant/blocks.h"
 #include "quant/format.h"
-#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/panels.h"
 
@@ -9,8 +8,7 @@
 #define HWY_TARGET_INCLUDE "quant/bf16.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
-#include "simd/float_panel-inl.h"
+#include "quant/float_rows-inl.h"
 
 #if HWY_ONCE
 
@@ -50,8 +48,21 @@ struct BF16Codec {
   using Block = PanelBF16;
   static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenBF16(b.w, row); }
 };
+struct BF16Rows {
+  static constexpr size_t kBytes = 2;
+  static HWY_INLINE hn::Vec<Float4> Load4(const uint8_t* bytes) {
+    const hn::FixedTag<hwy::bfloat16_t, 4> d;
+    return hn::PromoteTo(Float4(), hn::LoadU(d, reinterpret_cast<const hwy::bfloat16_t*>(bytes)));
+  }
+};
 
-void MatMulBF16(const MatMulArgs& args) { MatMulFloatPanels<BF16Codec>(args); }
+void MatMulBF16(const MatMulArgs& args) {
+  if (args.panels) {
+    MatMulFloatPanels<BF16Codec>(args);
+  } else {
+    MatMulFloatRows<BF16Rows>(args);
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -60,15 +71,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sluice {
 
-extern const Format kBF16;
-
 namespace {
 
 HWY_EXPORT(MatMulBF16);
-void MatMul(const MatMulArgs& args) {
-  if (!args.panels) return MatMulDecoded(kBF16, args);
-  HWY_DYNAMIC_DISPATCH(MatMulBF16)(args);
-}
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulBF16)(args); }
 
 }  // namespace
 

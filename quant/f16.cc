@@ -1,7 +1,6 @@
 // F16: IEEE half precision: 1 sign, 5 exponent, 10 fraction bits. 16 bits per weight.
 #include "quant/blocks.h"
 #include "quant/format.h"
-#include "quant/generic_matmul.h"
 #include "quant/half.h"
 #include "quant/panels.h"
 
@@ -9,8 +8,7 @@
 #define HWY_TARGET_INCLUDE "quant/f16.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
-#include "simd/float_panel-inl.h"
+#include "quant/float_rows-inl.h"
 
 #if HWY_ONCE
 
@@ -50,8 +48,21 @@ struct F16Codec {
   using Block = PanelF16;
   static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenF16(b.w, row); }
 };
+struct F16Rows {
+  static constexpr size_t kBytes = 2;
+  static HWY_INLINE hn::Vec<Float4> Load4(const uint8_t* bytes) {
+    const hn::FixedTag<hwy::float16_t, 4> d;
+    return hn::PromoteTo(Float4(), hn::LoadU(d, reinterpret_cast<const hwy::float16_t*>(bytes)));
+  }
+};
 
-void MatMulF16(const MatMulArgs& args) { MatMulFloatPanels<F16Codec>(args); }
+void MatMulF16(const MatMulArgs& args) {
+  if (args.panels) {
+    MatMulFloatPanels<F16Codec>(args);
+  } else {
+    MatMulFloatRows<F16Rows>(args);
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -60,15 +71,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sluice {
 
-extern const Format kF16;
-
 namespace {
 
 HWY_EXPORT(MatMulF16);
-void MatMul(const MatMulArgs& args) {
-  if (!args.panels) return MatMulDecoded(kF16, args);
-  HWY_DYNAMIC_DISPATCH(MatMulF16)(args);
-}
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulF16)(args); }
 
 }  // namespace
 

@@ -1,15 +1,13 @@
 // F32: one float per weight, little endian. 32 bits per weight.
 #include "quant/blocks.h"
 #include "quant/format.h"
-#include "quant/generic_matmul.h"
 #include "quant/panels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/f32.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/unpack-inl.h"
-#include "simd/float_panel-inl.h"
+#include "quant/float_rows-inl.h"
 
 #if HWY_ONCE
 
@@ -43,12 +41,20 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
-struct F32Codec {
-  using Block = PanelF32;
-  static HWY_INLINE VF Load(const Block& b, size_t row) { return hn::LoadU(DF(), b.w + row); }
+struct F32Rows {
+  static constexpr size_t kBytes = 4;
+  static HWY_INLINE hn::Vec<Float4> Load4(const uint8_t* bytes) {
+    return hn::LoadU(Float4(), reinterpret_cast<const float*>(bytes));
+  }
 };
 
-void MatMulF32(const MatMulArgs& args) { MatMulFloatPanels<F32Codec>(args); }
+void MatMulF32(const MatMulArgs& args) {
+  if (args.panels) {
+    MatMulFloatPanels<F32PanelCodec>(args);
+  } else {
+    MatMulFloatRows<F32Rows>(args);
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -57,15 +63,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sluice {
 
-extern const Format kF32;
-
 namespace {
 
 HWY_EXPORT(MatMulF32);
-void MatMul(const MatMulArgs& args) {
-  if (!args.panels) return MatMulDecoded(kF32, args);
-  HWY_DYNAMIC_DISPATCH(MatMulF32)(args);
-}
+void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulF32)(args); }
 
 }  // namespace
 

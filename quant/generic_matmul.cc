@@ -6,8 +6,7 @@
 #define HWY_TARGET_INCLUDE "quant/generic_matmul.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quant/panels.h"
-#include "simd/float_panel-inl.h"
+#include "quant/float_rows-inl.h"
 #include "simd/matmul-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -67,13 +66,6 @@ void MatMulCodesTarget(const Format& format, const MatMulArgs& args) {
   }
 }
 
-struct FloatCodec {
-  using Block = PanelF32;
-  static HWY_INLINE VF Load(const Block& block, size_t row) {
-    return hn::LoadU(DF(), block.w + row);
-  }
-};
-
 void MatMulDecodedTarget(const Format& format, const MatMulArgs& args) {
   constexpr size_t kColumns = kFloatV * kPanelRows;
   PanelF32* const panels = reinterpret_cast<PanelF32*>(LayOut(args.scratch).floats);
@@ -89,7 +81,7 @@ void MatMulDecodedTarget(const Format& format, const MatMulArgs& args) {
         PanelF32* const panel = panels + r / kPanelRows * kChunk;
         for (size_t i = 0; i < tile.count; ++i) panel[i].w[r % kPanelRows] = values[i];
       }
-      RunFloatTile<FloatCodec>(tile, panels);
+      RunFloatTile<F32PanelCodec>(tile, panels);
     }
   }
 }
