@@ -311,8 +311,9 @@ Status CheckOverlap(std::span<const uint8_t> file, std::vector<GgufTensor>* tens
   for (GgufTensor& tensor : *tensors) {
     if (tensor.Elements() != 0) by_place.push_back(&tensor);
   }
-  std::stable_sort(by_place.begin(), by_place.end(),
-                   [](const GgufTensor* a, const GgufTensor* b) { return a->data < b->data; });
+  std::sort(by_place.begin(), by_place.end(), [](const GgufTensor* a, const GgufTensor* b) {
+    return a->data != b->data ? a->data < b->data : a < b;
+  });
   for (size_t i = 0; i < by_place.size(); ++i) {
     GgufTensor* tensor = by_place[i];
     const uint8_t* next =
