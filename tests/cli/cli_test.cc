@@ -1,0 +1,270 @@
+// The program as a user or a script meets it: eval, run and perplexity on a tiny
+// model, the closing line, exit codes, errors of one line, help.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+
+#include "tests/base/temp_folder.h"
+#include "tests/cli/run_sluice.h"
+#include "tests/model/tiny_model.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+
+class CliTest : public testing::Test {
+ protected:
+  CliTest() : model_(TinyModel(TinyLlama("Q4_0")).Write(folder_.path("tiny.gguf"))) {}
+
+  ProgramResult Sluice(std::vector<std::string> arguments, const std::string& input = "") {
+    return RunSluice(std::move(arguments),
+                     {{"SLUICE_CACHE", folder_.path("cache")}, {"SLUICE_MODELS", folder_.path()}},
+                     input);
+  }
+  // Of a command that succeeds: one object on one line.
+  boost::json::object Json(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.push_back("--json");
+    const ProgramResult r = Sluice(std::move(arguments), input);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.out.find('\n'), r.out.size() - 1) << r.out;
+    boost::system::error_code bad;
+    const boost::json::value v = boost::json::parse(r.out, bad);
+    EXPECT_TRUE(!bad && v.is_object()) << r.out;
+    return v.is_object() ? v.as_object() : boost::json::object();
+  }
+  static std::vector<double> Numbers(const boost::json::value& v) {
+    return boost::json::value_to<std::vector<double>>(v);
+  }
+
+  const TempFolder folder_;
+  const std::string model_;
+};
+
+TEST_F(CliTest, EvalSaysWhatAnOracleNeeds) {
+  const boost::json::object o =
+      Json({"eval", model_, "--tokens", "5,100,260,270", "--greedy", "3"});
+  EXPECT_EQ(Numbers(o.at("logits_last")).size(), TinyModel::kVocab);
+  EXPECT_EQ(o.at("argmax").as_array().size(), 4u);
+  const std::vector<double> logprobs = Numbers(o.at("logprobs"));
+  ASSERT_EQ(logprobs.size(), 3u);
+  double sum = 0;
+  for (double lp : logprobs) {
+    EXPECT_LT(lp, 0);
+    sum -= lp;
+  }
+  EXPECT_NEAR(o.at("nll_sum").as_double(), sum, 1e-9 * sum);
+  ASSERT_EQ(o.at("greedy").as_array().size(), 3u);
+  EXPECT_EQ(o.at("greedy").as_array()[0], o.at("argmax").as_array()[3]);
+}
+
+TEST_F(CliTest, EvalReadsIdsFromAFileOrStdin) {
+  const std::string ids = "5 100\n260,\t270\n";
+  const std::string path = folder_.path("ids.txt");
+  WriteFile(path, std::vector<uint8_t>(ids.begin(), ids.end()));
+  const boost::json::object o = Json({"eval", model_, "--tokens", "5,100,260,270"});
+  EXPECT_EQ(Json({"eval", "-m", model_, "-f", path}), o);
+  EXPECT_EQ(Json({"eval", model_, "-f", "-"}, ids), o);
+  EXPECT_EQ(Json({"eval", model_, "--tokens", "5,100,260,270", "-b", "1", "-t", "2", "--weights",
+                  "repack"}),
+            o);
+  EXPECT_EQ(Json({"eval", "tiny", "--tokens", "5,100,260,270", "--weights", "panels"}), o);
+}
+
+TEST_F(CliTest, EvalForPeople) {
+  const ProgramResult r = Sluice({"eval", model_, "--tokens", "5,100", "--greedy", "2"});
+  EXPECT_EQ(r.exit_code, 0);
+  for (const char* word : {"nll sum", "next", "greedy"}) {
+    EXPECT_NE(r.out.find(word), std::string::npos) << r.out;
+  }
+}
+
+TEST_F(CliTest, EvalRefusesWhatIsNoId) {
+  EXPECT_TRUE(Sluice({"eval", model_, "--tokens", "1,two"}).IsOneLineError(kUsage));
+  EXPECT_TRUE(Sluice({"eval", model_, "--tokens", "-1"}).IsOneLineError(kUsage));
+  EXPECT_TRUE(Sluice({"eval", model_, "--tokens", "99999999999"}).IsOneLineError(kUsage));
+  EXPECT_TRUE(Sluice({"eval", model_, "--tokens", ""}).IsOneLineError(kUsage));
+  const ProgramResult r = Sluice({"eval", model_, "--tokens", "5,320"});
+  EXPECT_TRUE(r.IsOneLineError(kUsage)) << r.err;
+  EXPECT_NE(r.err.find("320"), std::string::npos);
+}
+
+TEST_F(CliTest, RunStreamsTextAndEndsWithOneLine) {
+  const ProgramResult r =
+      Sluice({"run", model_, "-p", "abc de", "-n", "4", "--temp", "0", "--ignore-eos"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_TRUE(r.out.ends_with("\n"));
+  ASSERT_FALSE(r.err.empty());
+  EXPECT_EQ(r.err.find('\n'), r.err.size() - 1) << r.err;
+  for (const char* word : {"prefill", "tok/s", "decode 4 tok", "ms/tok", "GB/s", "% of", "RSS",
+                           "load", "weights", "KV", "logits "}) {
+    EXPECT_NE(r.err.find(word), std::string::npos) << "no " << word << " in " << r.err;
+  }
+  EXPECT_EQ(r.err.find('\x1b'), std::string::npos) << "colours on a pipe";
+}
+
+TEST_F(CliTest, RunAsJson) {
+  const boost::json::object o =
+      Json({"run", model_, "-p", "abc de", "-n", "4", "--temp", "0", "--ignore-eos"});
+  for (const char* key :
+       {"prompt_tokens", "prefill_tok_s", "generated_tokens", "decode_tok_s", "bytes_per_token",
+        "gb_s", "read_bandwidth_gb_s", "ceiling_pct", "peak_rss_bytes", "load_s", "target",
+        "logits_hash", "text", "finish_reason"}) {
+    EXPECT_TRUE(o.contains(key)) << key;
+  }
+  EXPECT_EQ(o.at("generated_tokens"), 4);
+  EXPECT_EQ(o.at("finish_reason"), "length");
+  EXPECT_GT(boost::json::value_to<double>(o.at("bytes_per_token")), 1000);
+  EXPECT_GT(boost::json::value_to<double>(o.at("read_bandwidth_gb_s")), 0);
+  EXPECT_EQ(o.at("logits_hash").as_string().size(), 16u);
+}
+
+TEST_F(CliTest, RunTakesThePromptFromAFlagAFileOrStdin) {
+  const std::string prompt = "abc de";
+  const std::string path = folder_.path("prompt.txt");
+  WriteFile(path, std::vector<uint8_t>(prompt.begin(), prompt.end()));
+  const std::vector<std::string> flags = {"-n", "1", "--temp", "0"};
+  const auto hash = [&](std::vector<std::string> arguments, const std::string& input) {
+    arguments.insert(arguments.begin(), {"run", model_});
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return Json(arguments, input).at("logits_hash");
+  };
+  const auto expected = hash({"-p", prompt}, "");
+  EXPECT_EQ(hash({"-f", path}, ""), expected);
+  EXPECT_EQ(hash({}, prompt), expected);
+  EXPECT_EQ(hash({}, prompt + "\n"), expected);  // as echo writes it
+  EXPECT_NE(hash({}, prompt + "\n\n"), expected);
+  EXPECT_NE(hash({"-p", "abd de"}, ""), expected);
+}
+
+TEST_F(CliTest, RunIsTheSameWithTheSameSeedAndOtherThreads) {
+  const auto run = [&](const char* seed, const char* threads, const char* chunk) {
+    return Json({"run", model_, "-p", "hello there", "-n", "20", "-s", seed, "-t", threads, "-b",
+                 chunk, "--ignore-eos"});
+  };
+  const boost::json::object a = run("1", "1", "512"), b = run("1", "2", "3");
+  EXPECT_EQ(a.at("text"), b.at("text"));
+  EXPECT_EQ(a.at("logits_hash"), b.at("logits_hash"));
+  EXPECT_NE(run("2", "1", "512").at("text"), a.at("text"));
+}
+
+TEST_F(CliTest, RunKnowsLlamaCppsFlags) {
+  const ProgramResult r = Sluice({"run", "-m", model_, "-p", "a", "-n", "1", "-c", "64", "-t", "1",
+                                  "-tb", "1", "-b", "16", "-ngl", "99", "-ctk", "f16"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_NE(r.err.find("ignored"), std::string::npos) << r.err;
+}
+
+TEST_F(CliTest, RunEndsAtTheContext) {
+  const boost::json::object o =
+      Json({"run", model_, "-p", "a", "-c", "16", "--ignore-eos", "--temp", "0"});
+  EXPECT_EQ(o.at("finish_reason"), "length");
+  const boost::json::object shifted = Json({"run", model_, "-p", "a", "-c", "16", "--ignore-eos",
+                                            "--temp", "0", "--context-shift", "-n", "50"});
+  EXPECT_EQ(shifted.at("generated_tokens"), 50);
+}
+
+TEST_F(CliTest, PerplexityOfAText) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "a few words again ";
+  const boost::json::object o = Json({"perplexity", model_, "-f", "-", "-c", "64"}, text);
+  const double value = boost::json::value_to<double>(o.at("perplexity"));
+  EXPECT_GT(value, 1);
+  const double scored = boost::json::value_to<double>(o.at("scored_tokens"));
+  EXPECT_NEAR(std::log(value), boost::json::value_to<double>(o.at("nll_sum")) / scored, 1e-9);
+  EXPECT_EQ(o.at("ctx_size"), 64);
+  const ProgramResult shorter = Sluice({"perplexity", model_, "-f", "-"}, "two words");
+  EXPECT_TRUE(shorter.IsOneLineError(kUsage)) << shorter.err;
+}
+
+TEST_F(CliTest, ErrorsAreOneLineAndTellUsageFromFailure) {
+  const ProgramResult missing = Sluice({"run", folder_.path("none.gguf"), "-p", "x"});
+  EXPECT_TRUE(missing.IsOneLineError(kFailure)) << missing.err;
+  EXPECT_NE(missing.err.find("none.gguf"), std::string::npos);
+
+  WriteFile(folder_.path("text.gguf"), std::vector<uint8_t>(100, 'x'));
+  const ProgramResult foreign = Sluice({"eval", folder_.path("text.gguf"), "--tokens", "1"});
+  EXPECT_TRUE(foreign.IsOneLineError(kFailure)) << foreign.err;
+  EXPECT_NE(foreign.err.find("text.gguf"), std::string::npos);
+
+  TinyModel unknown;
+  unknown.set_architecture("mamba9000");
+  const ProgramResult arch =
+      Sluice({"run", unknown.Write(folder_.path("unknown.gguf")), "-p", "x"});
+  EXPECT_TRUE(arch.IsOneLineError(kFailure)) << arch.err;
+  EXPECT_NE(arch.err.find("mamba9000"), std::string::npos);
+
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"--weights", "gpu"},
+                                             {"--kv-type", "int3"},
+                                             {"--top-p", "7"},
+                                             {"-n", "0"},
+                                             {"--logit-bias", "x"},
+                                             {"--samplers", "magic"},
+                                             {"-c", "4"}}) {
+    std::vector<std::string> arguments = {"run", model_, "-p", "a few words more"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProgramResult r = Sluice(arguments);
+    EXPECT_TRUE(r.IsOneLineError(kUsage)) << flags[0] << ": " << r.exit_code << " " << r.err;
+  }
+}
+
+TEST_F(CliTest, FlagsThatDoNotExistAreUsage) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"fly"},
+                                             {"run", "--no-such-flag"},
+                                             {"run", model_, "-t", "many"},
+                                             {"run", model_, "-b", "0"},
+                                             {"eval", model_, "--tokens", "1", "-f", "x"},
+                                             {"perplexity", model_}}) {
+    const ProgramResult r = Sluice(arguments);
+    EXPECT_EQ(r.exit_code, kUsage);
+    EXPECT_FALSE(r.err.empty());
+    EXPECT_TRUE(r.out.empty()) << r.out;
+  }
+}
+
+TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
+  const ProgramResult all = Sluice({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const char* command :
+       {"run", "chat", "eval", "perplexity", "tokenize", "inspect", "models", "pull"}) {
+    EXPECT_NE(all.out.find(command), std::string::npos) << command;
+    const ProgramResult r = Sluice({command, "--help"});
+    EXPECT_EQ(r.exit_code, 0) << command;
+    EXPECT_NE(r.out.find("Example"), std::string::npos) << command;
+    EXPECT_NE(r.out.find(std::string("sluice ") + command), std::string::npos) << command;
+  }
+  const ProgramResult version = Sluice({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_FALSE(version.out.empty());
+}
+
+TEST_F(CliTest, PanelsAreWrittenOnceAndTheCacheMayBeReadOnly) {
+  const std::vector<std::string> arguments = {"run", model_,   "-p", "abc",      "-n",
+                                              "1",   "--temp", "0",  "--weights"};
+  auto with = [&](const char* mode) {
+    std::vector<std::string> a = arguments;
+    a.push_back(mode);
+    return Json(a);
+  };
+  const boost::json::object panels = with("panels");
+  EXPECT_EQ(panels.at("weights"), "panels");
+  EXPECT_FALSE(std::filesystem::is_empty(folder_.path("cache")));
+  EXPECT_EQ(with("auto").at("logits_hash"), panels.at("logits_hash"));
+  EXPECT_EQ(with("gguf").at("logits_hash"), panels.at("logits_hash"));
+
+  // A cache folder that cannot be made: auto falls back and says so, panels fails.
+  std::vector<std::string> a = arguments;
+  a.push_back("auto");
+  WriteFile(folder_.path("file"), {});
+  const Environment bad = {{"SLUICE_CACHE", folder_.path("file/cache")}};
+  const ProgramResult fallback = RunSluice(a, bad);
+  EXPECT_EQ(fallback.exit_code, 0) << fallback.err;
+  EXPECT_NE(fallback.err.find("repacked in memory"), std::string::npos) << fallback.err;
+}
+
+}  // namespace
+}  // namespace sluice
