@@ -1,0 +1,99 @@
+// Perplexity against its definition, computed here from the logits in double
+// precision.
+#include "src/engine/perplexity.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/base/temp_folder.h"
+#include "tests/engine/runner.h"
+#include "tests/model/tiny_model.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kWindow = 32;
+
+double MinusLogP(std::span<const float> logits, int32_t id) {
+  double most = -INFINITY, sum = 0;
+  for (float l : logits) most = std::max(most, static_cast<double>(l));
+  for (float l : logits) sum += std::exp(static_cast<double>(l) - most);
+  return most + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(id)]);
+}
+
+class PerplexityTest : public testing::Test {
+ protected:
+  PerplexityTest()
+      : tiny_(TinyGemma3()),
+        tokens_(tiny_.Tokens(3 * kWindow + 5)),
+        runner_(MakeRunner(tiny_.Write(folder_.path("m.gguf")), TestOptions(kWindow))) {}
+
+  // -ln p of the scored tokens of all windows, in order.
+  std::vector<double> Scores(std::optional<int32_t> bos) {
+    std::vector<double> scores;
+    for (size_t begin = 0; begin + kWindow <= tokens_.size(); begin += kWindow) {
+      std::vector<int32_t> window(tokens_.begin() + static_cast<ptrdiff_t>(begin),
+                                  tokens_.begin() + static_cast<ptrdiff_t>(begin + kWindow));
+      if (bos) window[0] = *bos;
+      Evaluator evaluator(*runner_);
+      const Status s = evaluator.Append(window, 0, [&](size_t i, std::span<const float> logits) {
+        // The second half: tokens kWindow / 2 + 1 to the last.
+        if (i >= kWindow / 2 && i + 1 < kWindow) scores.push_back(MinusLogP(logits, window[i + 1]));
+      });
+      EXPECT_TRUE(s.ok()) << s.message();
+    }
+    return scores;
+  }
+  void Check(std::optional<int32_t> bos) {
+    const Result<Perplexity> found = MeasurePerplexity(
+        *runner_, tokens_, bos, kWindow, [](const Perplexity&, size_t) { return true; });
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    const std::vector<double> scores = Scores(bos);
+    const double n = static_cast<double>(scores.size());
+    double sum = 0, variance = 0;
+    for (double s : scores) sum += s;
+    for (double s : scores) variance += (s - sum / n) * (s - sum / n) / (n - 1);
+    EXPECT_EQ(found->windows, 3u);
+    EXPECT_EQ(found->scored, 3 * (kWindow / 2 - 1));
+    EXPECT_NEAR(found->value(), std::exp(sum / n), 1e-9 * found->value());
+    // First-order error of exp(mean): value times the standard error of the mean.
+    EXPECT_NEAR(found->error(), found->value() * std::sqrt(variance / n), 1e-6 * found->error());
+  }
+
+  const TempFolder folder_;
+  const TinyModel tiny_;
+  const std::vector<int32_t> tokens_;
+  const std::unique_ptr<ModelRunner> runner_;
+};
+
+TEST_F(PerplexityTest, IsTheDefinition) { Check(std::nullopt); }
+
+TEST_F(PerplexityTest, BosReplacesTheFirstTokenOfEachWindow) {
+  Check(TinyModel::kBos);
+  EXPECT_NE(Scores(TinyModel::kBos), Scores(std::nullopt));
+}
+
+TEST_F(PerplexityTest, ReportsEachWindowAndEndsEarly) {
+  std::vector<size_t> seen;
+  const Result<Perplexity> found = MeasurePerplexity(*runner_, tokens_, std::nullopt, kWindow,
+                                                     [&](const Perplexity& p, size_t windows) {
+                                                       EXPECT_EQ(windows, 3u);
+                                                       seen.push_back(p.windows);
+                                                       return p.windows < 2;
+                                                     });
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(seen, (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(found->windows, 2u);
+}
+
+TEST_F(PerplexityTest, TooShortATextIsAnError) {
+  const Result<Perplexity> found =
+      MeasurePerplexity(*runner_, std::span(tokens_).first(kWindow - 1), std::nullopt, kWindow,
+                        [](const Perplexity&, size_t) { return true; });
+  EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(found.status().message().find("31 tokens"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice
