@@ -98,6 +98,11 @@ Status KvSequence::Reserve(size_t rows) {
   return Status();
 }
 
+void KvSequence::Advance(size_t rows) {
+  length_ += rows;
+  longest_ = std::max(longest_, length_);
+}
+
 void KvSequence::Clear() {
   for (size_t i = 0; i < config_.layers; ++i) {
     for (uint8_t*& page : tables_[i]) {
@@ -106,14 +111,14 @@ void KvSequence::Clear() {
     }
     reserved_[i] = 0;
   }
-  length_ = 0;
+  length_ = longest_ = 0;
 }
 
 void KvSequence::Truncate(size_t length) {
   if (length >= length_) return;
   for (size_t i = 0; i < config_.layers; ++i) {
-    // The ring holds the spans of the last ring_pages pages; older entries were written over.
-    const size_t spans = (length_ + kSpan - 1) / kSpan;
+    // The ring holds the last ring_pages spans of the longest length; older ones were written over.
+    const size_t spans = (longest_ + kSpan - 1) / kSpan;
     const size_t oldest = (spans - std::min(spans, ring_pages_[i])) * kSpan;
     const size_t window_start = length - std::min(length, config_.window);
     if (config_.Windowed(i) && oldest > window_start) return Clear();

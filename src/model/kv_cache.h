@@ -58,8 +58,8 @@ class KvSequence {
   // Makes positions up to length() + rows storable. kOutOfMemory when the pool is empty (nothing is
   // lost); kInvalidArgument past the context.
   Status Reserve(size_t rows);
-  void Advance(size_t rows) { length_ += rows; }  // after a pass has stored them
-  void Clear();                                   // length 0, all pages back
+  void Advance(size_t rows);  // after a pass has stored them
+  void Clear();               // length 0, all pages back
   // Forgets all but the first `length` positions; all of them when a sliding-window layer no longer
   // holds the window before `length`.
   void Truncate(size_t length);
@@ -80,6 +80,7 @@ class KvSequence {
   const Config& config_;
   KvPool& pool_;
   size_t context_, length_ = 0;
+  size_t longest_ = 0;                         // length reached since Clear: what rings wrote over
   std::vector<size_t> ring_pages_;             // [layers]
   std::vector<size_t> reserved_;               // [layers] entries that hold a page
   std::vector<std::vector<uint8_t*>> tables_;  // [layers][kv_heads * ring_pages]
