@@ -23,6 +23,7 @@ std::vector<std::string> Arguments(int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   CLI::App app("sluice: large language models on CPUs, near the machine's limit, and showing it");
+  app.name("sluice");
   app.set_version_flag("--version", SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer("sluice COMMAND --help shows the flags of a command and an example.");
