@@ -1,11 +1,13 @@
 // Kernel rates of every format: multiply-accumulates per second for 1 to 512
 // tokens, from panels and from GGUF rows, on one thread.
 //   matmul_bench --benchmark_filter='Q4_K/panels'
-// "l2": a matrix that stays in the L2 cache, so the kernel alone. "ram": one that
-// does not, with quantising the inputs: a layer of a 1B model. GB/s counts weights.
+// "l2": a matrix that stays in the L2 cache, so the kernel alone. "layer": one of a 1B
+// model, with quantising the inputs. "ram": past any cache, few tokens: GB/s of weights.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,18 +24,23 @@ struct Shape {
   const char* name;
   size_t rows, k;
   bool quantise;  // as part of what is timed
+  size_t least_tokens, most_tokens;
 };
-constexpr Shape kShapes[] = {{"l2", 64, 4096, false}, {"ram", 8192, 2048, true}};
+constexpr Shape kShapes[] = {{"l2", 64, 4096, false, 1, 512},
+                             {"layer", 8192, 2048, true, 64, 512},
+                             {"ram", 131072, 2048, false, 1, 8}};
 constexpr size_t kTokens[] = {1, 4, 8, 64, 512};
 
 using Buffer = hwy::AlignedFreeUniquePtr<uint8_t[]>;
 
-// Random blocks, of which only those with finite weights are kept.
+// Random blocks with finite weights, the same 1024 again and again.
 Buffer RandomRows(const Format& format, size_t rows, size_t k) {
   std::mt19937 random(1);
-  Buffer bytes = hwy::AllocateAligned<uint8_t>(rows * format.RowBytes(k));
+  const size_t total = rows * format.RowBytes(k);
+  const size_t distinct = std::min<size_t>(total, 1024 * format.block_bytes);
+  Buffer bytes = hwy::AllocateAligned<uint8_t>(total);
   std::vector<float> w(format.block_values);
-  for (size_t at = 0; at < rows * format.RowBytes(k); at += format.block_bytes) {
+  for (size_t at = 0; at < distinct; at += format.block_bytes) {
     bool sane = false;
     while (!sane) {
       for (uint32_t i = 0; i < format.block_bytes; ++i) {
@@ -43,6 +50,9 @@ Buffer RandomRows(const Format& format, size_t rows, size_t k) {
       sane = true;
       for (const float v : w) sane = sane && std::fabs(v) < 1e4f;
     }
+  }
+  for (size_t at = distinct; at < total; at += distinct) {
+    memcpy(&bytes[at], bytes.get(), std::min(distinct, total - at));
   }
   return bytes;
 }
@@ -121,6 +131,7 @@ void RegisterAll() {
       if (panels && format->panel_block_bytes == 0) continue;
       for (const Shape& shape : kShapes) {
         for (const size_t tokens : kTokens) {
+          if (tokens < shape.least_tokens || tokens > shape.most_tokens) continue;
           const std::string name = std::string(format->name) + (panels ? "/panels/" : "/rows/") +
                                    shape.name + "/" + std::to_string(tokens);
           benchmark::RegisterBenchmark(name.c_str(), [=, &shape](benchmark::State& state) {

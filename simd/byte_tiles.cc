@@ -165,21 +165,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sluice {
 
+namespace {
+
+constexpr size_t kUnitBytes = kTilePanels * kChunkUnits * sizeof(ByteUnitSub);
+constexpr size_t kFloatBytes = kTilePanels * kChunk * kPanelRows * sizeof(float);
+constexpr size_t kMinsAt = std::max(kFloatBytes, kUnitBytes + kPanelChunkBytes);
+
+}  // namespace
+
 MatMulScratch LayOut(uint8_t* scratch) {
-  MatMulScratch s;
-  s.units = reinterpret_cast<ByteUnitSub*>(scratch);
-  s.floats = reinterpret_cast<float*>(scratch);
-  s.panel = scratch + kTilePanels * kChunkUnits * sizeof(ByteUnitSub);
-  constexpr size_t kFloatBytes = kTilePanels * kChunk * kPanelRows * sizeof(float);
-  constexpr size_t kUnitBytes = kTilePanels * kChunkUnits * sizeof(ByteUnitSub) + kPanelChunkBytes;
-  s.mins = reinterpret_cast<MinUnitSub*>(scratch + std::max(kFloatBytes, kUnitBytes));
-  return s;
+  return {reinterpret_cast<ByteUnitSub*>(scratch), scratch + kUnitBytes,
+          reinterpret_cast<float*>(scratch), reinterpret_cast<MinUnitSub*>(scratch + kMinsAt)};
 }
 
 size_t MatMulScratchBytes(size_t k) {
-  const MatMulScratch s = LayOut(nullptr);
-  return reinterpret_cast<uintptr_t>(s.mins) +
-         kTilePanels * ((k + kActBlock - 1) / kActBlock) * sizeof(MinUnitSub);
+  return kMinsAt + kTilePanels * ((k + kActBlock - 1) / kActBlock) * sizeof(MinUnitSub);
 }
 
 }  // namespace sluice
