@@ -104,8 +104,8 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
   }
   const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * kChunkUnits;
   const TokenRows<T> rows = RowsOf<T>(args, token);
-  PanelKernel<C, V, T, false>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f,
-                              nullptr, stride);
+  PanelKernel<C, V, T>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f, nullptr,
+                       stride);
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
     SubtractMins<C::kSub16, V, T>(tile, panel, rows, f, stride);
   }

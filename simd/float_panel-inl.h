@@ -23,7 +23,7 @@ constexpr size_t kFloatV = kWide ? 2 : 1;
 constexpr size_t kFloatT = kWide ? 12 : kRegisters == 32 ? 5 : 6 / (3 - HWY_MIN(kParts, 2));
 
 // f[t][column] += over k of w * x: V panels `panel_stride` blocks apart, T tokens.
-template <class C, size_t V, size_t T, bool kPrefetch>
+template <class C, size_t V, size_t T>
 HWY_NOINLINE void FloatKernel(const typename C::Block* HWY_RESTRICT w, size_t panel_stride,
                               size_t count, const float* const* x, float* f, size_t f_stride) {
   constexpr size_t kN = V * kParts;
@@ -35,9 +35,6 @@ HWY_NOINLINE void FloatKernel(const typename C::Block* HWY_RESTRICT w, size_t pa
     SLUICE_UNROLL
     for (size_t v = 0; v < kN; ++v) {
       const typename C::Block* const p = w + v / kParts * panel_stride;
-      if (kPrefetch && v % kParts == 0) {
-        hwy::Prefetch(reinterpret_cast<const uint8_t*>(p) + kPrefetchBytes);
-      }
       weights[v] = C::Load(*p, v % kParts * kLanes);
     }
     SLUICE_UNROLL
@@ -78,7 +75,7 @@ void FloatTokens(const FloatTileArgs& tile, const typename C::Block* w, size_t t
   }
   // An odd last panel is multiplied twice, its copy dropped: rarer than kernels for it are worth.
   const size_t panel_stride = tile.valid > kPanelRows ? tile.panel_stride : 0;
-  FloatKernel<C, kFloatV, T, true>(w, panel_stride, tile.count, x, f, stride);
+  FloatKernel<C, kFloatV, T>(w, panel_stride, tile.count, x, f, stride);
   if (!whole) {
     for (size_t t = 0; t < T; ++t) std::copy_n(copy[t], tile.valid, out + t * args.out_stride);
   }

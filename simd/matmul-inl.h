@@ -81,8 +81,8 @@ template <class C, size_t T = kMaxTokens>
 HWY_INLINE void FewTokens(const MatMulArgs& args, const typename C::Block* w, size_t blocks,
                           size_t b, size_t first, size_t count, FewSums& sums) {
   if (count == T) {
-    PanelKernel<C, 1, T, true>(w, 0, blocks, RowsOf<T>(args, first), b, sums.f[first],
-                               sums.m[first], kPanelRows);
+    PanelKernel<C, 1, T>(w, 0, blocks, RowsOf<T>(args, first), b, sums.f[first], sums.m[first],
+                         kPanelRows);
   } else if constexpr (T > 1) {
     FewTokens<C, T - 1>(args, w, blocks, b, first, count, sums);
   }
@@ -122,7 +122,6 @@ HWY_NOINLINE void Expand(const typename C::Block* w, size_t blocks, Unit* HWY_RE
                          MinUnit* HWY_RESTRICT mins) {
   for (size_t i = 0; i < blocks; ++i, ++w) {
     for (size_t unit = 0; unit < C::kUnits; ++unit, ++units) {
-      PrefetchUnit<C>(w, unit);
       for (size_t row = 0; row < kPanelRows; row += kLanes) {
         const size_t at = 4 * row;
         hn::Store(C::template Codes<0>(*w, unit, at), D8(), units->u[0] + at);

@@ -18,16 +18,12 @@
 #define SLUICE_SIMD_PANEL_KERNEL_INL_H_
 #endif
 
-#include "hwy/cache_control.h"
 #include "simd/dot-inl.h"
 #include "simd/matmul.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
-
-// Bytes ahead of the one stream of panels; nearer and further lost on Zen 4 and Zen 5.
-constexpr size_t kPrefetchBytes = 8192;
 
 HWY_INLINE size_t TokenRow(const MatMulArgs& args, size_t t) {
   return args.token_rows == nullptr ? t : static_cast<size_t>(args.token_rows[t]);
@@ -86,15 +82,6 @@ struct FloatTile {
   }
 };
 
-// The 64-byte lines of one unit, kPrefetchBytes ahead.
-template <class C>
-HWY_INLINE void PrefetchUnit(const typename C::Block* block, size_t unit) {
-  constexpr size_t kBytes = sizeof(typename C::Block) / C::kUnits;
-  const uint8_t* const p = reinterpret_cast<const uint8_t*>(block) + unit * kBytes + kPrefetchBytes;
-  SLUICE_UNROLL
-  for (size_t i = 0; i < kBytes; i += 64) hwy::Prefetch(p + i);
-}
-
 // The integer sums of one unit, exact, for V panels and T tokens.
 template <class C, size_t V, size_t T>
 struct UnitSums {
@@ -151,7 +138,7 @@ struct UnitSums {
 
 // Adds `blocks` blocks, the first of them at block `b` of the activations, to f (and m, with
 // kHasMin). Panels are `panel_stride` blocks apart; f and m are [T][f_stride], 16 V columns.
-template <class C, size_t V, size_t T, bool kPrefetch>
+template <class C, size_t V, size_t T>
 HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t panel_stride,
                               size_t blocks, const TokenRows<T>& rows, size_t b, float* f, float* m,
                               size_t f_stride) {
@@ -163,7 +150,6 @@ HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t pa
   FloatTile<V, T, kInRegisters && C::kHasMin> sum_m(m, f_stride);
   for (size_t i = 0; i < blocks; ++i, ++w) {
     for (size_t unit = 0; unit < C::kUnits; ++unit, ++b) {
-      if constexpr (kPrefetch) PrefetchUnit<C>(w, unit);
       UnitSums<C, V, T> sums(w, panel_stride, unit, b);
       sums.template Half<0>(a);
       sums.template Half<1>(a);
