@@ -43,7 +43,10 @@ Status Evaluator::Append(std::span<const int32_t> tokens, size_t logits_from, co
   }
   for (size_t end; begin < tokens_.size(); begin = end) {
     end = std::min(begin + runner_.chunk(), tokens_.size());
-    RETURN_IF_ERROR(Pass(begin, end, logits_from, sink));
+    if (Status s = Pass(begin, end, logits_from, sink); !s.ok()) {
+      tokens_.resize(kv_->length());  // what was not computed is not part of the sequence
+      return s;
+    }
   }
   return Status();
 }

@@ -35,13 +35,21 @@ const BatchSegment& SegmentOf(const Batch& batch, size_t row) {
   return batch.segments[i];
 }
 
+constexpr size_t kFewRows = 8;  // rows that a kernel takes at once from the panels themselves
+
+// This worker's output columns of a product. Many rows go through tiles of two panels: a share
+// should not end inside one.
+std::pair<size_t, size_t> ColumnShare(Worker& worker, size_t columns, size_t rows) {
+  return worker.Share(columns, rows > kFewRows ? 2 * kPanelRows : kPanelRows);
+}
+
 MatMulArgs ArgsFor(Worker& worker, const Workspace& ws, const Weight& w, const Input& in,
                    float* out, size_t stride) {
   MatMulArgs args;
   args.weights = w.data;
   args.panels = w.panels;
   args.rows = w.rows;
-  std::tie(args.row_begin, args.row_end) = worker.Share(w.rows, kPanelRows);
+  std::tie(args.row_begin, args.row_end) = ColumnShare(worker, w.rows, in.rows);
   args.k = w.k;
   args.tokens = in.rows;
   args.act = in.act;
@@ -440,7 +448,7 @@ void GatherLogitRows(Pass& pass, bool quantise) {
 }
 
 void FinishLogits(const Config& config, Worker& worker, size_t rows, float* logits) {
-  const auto [begin, end] = worker.Share(config.vocab, kPanelRows);
+  const auto [begin, end] = ColumnShare(worker, config.vocab, rows);
   for (size_t i = 0; i < rows && begin < end; ++i) {
     float* l = logits + i * config.vocab + begin;
     if (config.logit_scale != 1) Scale(config.logit_scale, end - begin, l);
