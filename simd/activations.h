@@ -15,12 +15,14 @@ constexpr size_t kActBlock = 32;
 // multiple of 32. Per block b of row t, with a = rint(x * 127 / amax):
 struct ActView {
   size_t rows = 0, k = 0;
-  int8_t* q = nullptr;            // [rows][k]      a, never -128
-  float* scale = nullptr;         // [rows][k/32]   da = amax / 127
-  float* scaled_sum = nullptr;    // [rows][k/32]   da * float(sum of a)
-  int32_t* neg_sum = nullptr;     // [rows][k/32]   -(sum of a): times the zero point, where dot products start
-  int32_t* neg_pair = nullptr;    // [rows][k/16]   two int16 per 16 values: -(sum over k%4 in {0,1}) low, {2,3} high
-  int16_t* sum16 = nullptr;       // [rows][k/16]   sum of a over each 16
+  int8_t* q = nullptr;          // [rows][k]      a, never -128
+  float* scale = nullptr;       // [rows][k/32]   da = amax / 127
+  float* scaled_sum = nullptr;  // [rows][k/32]   da * float(sum of a)
+  int32_t* neg_sum =
+      nullptr;  // [rows][k/32]   -(sum of a): times the zero point, where dot products start
+  int32_t* neg_pair =
+      nullptr;  // [rows][k/16]   two int16 per 16 values: -(sum over k%4 in {0,1}) low, {2,3} high
+  int16_t* sum16 = nullptr;  // [rows][k/16]   sum of a over each 16
 };
 
 // Bytes of 64-byte aligned storage a view of this shape needs, and the view.

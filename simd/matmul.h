@@ -15,8 +15,8 @@ namespace sluice {
 constexpr size_t kPanelRows = 16;
 
 struct MatMulArgs {
-  // Panels: [rows / 16, rounded up][k / block_values][Format::panel_block_bytes], last panel zero-filled.
-  // GGUF rows: [rows][k / block_values][Format::block_bytes]; any alignment.
+  // Panels: [rows / 16, rounded up][k / block_values][Format::panel_block_bytes], last panel
+  // zero-filled. GGUF rows: [rows][k / block_values][Format::block_bytes]; any alignment.
   const uint8_t* weights = nullptr;
   bool panels = false;
   size_t rows = 0;                    // of the whole matrix
@@ -25,12 +25,12 @@ struct MatMulArgs {
   size_t tokens = 0;
   // Input row of token t: token_rows[t], or t when token_rows is null.
   const int32_t* token_rows = nullptr;
-  ActView act;                        // integer formats read this ...
-  const float* f32 = nullptr;         // ... float formats this: [.][k], `f32_stride` floats apart
+  ActView act;                 // integer formats read this ...
+  const float* f32 = nullptr;  // ... float formats this: [.][k], `f32_stride` floats apart
   size_t f32_stride = 0;
-  float* out = nullptr;               // [tokens][out_stride]: columns row_begin..row_end-1 are written
+  float* out = nullptr;  // [tokens][out_stride]: columns row_begin..row_end-1 are written
   size_t out_stride = 0;
-  uint8_t* scratch = nullptr;         // this thread's, 64-byte aligned, MatMulScratchBytes(k)
+  uint8_t* scratch = nullptr;  // this thread's, 64-byte aligned, MatMulScratchBytes(k)
 };
 
 // Scratch one thread needs for any format at this k.

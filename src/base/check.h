@@ -8,8 +8,9 @@ namespace sluice {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* expression);
 }  // namespace sluice
 
-#define CHECK(condition) \
-  (__builtin_expect(!(condition), 0) ? ::sluice::CheckFailed(__FILE__, __LINE__, #condition) : (void)0)
+#define CHECK(condition)                                                                     \
+  (__builtin_expect(!(condition), 0) ? ::sluice::CheckFailed(__FILE__, __LINE__, #condition) \
+                                     : (void)0)
 #ifdef NDEBUG
 #define DCHECK(condition) ((void)sizeof(condition))
 #else

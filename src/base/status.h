@@ -49,16 +49,25 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                         // NOLINT(runtime/explicit)
-  Result(Status status) : status_(std::move(status)) {                  // NOLINT(runtime/explicit)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(runtime/explicit)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(runtime/explicit)
     CHECK(!status_.ok());
   }
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  T& value() & { CHECK(ok()); return *value_; }
-  const T& value() const& { CHECK(ok()); return *value_; }
-  T&& value() && { CHECK(ok()); return *std::move(value_); }
+  T& value() & {
+    CHECK(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    CHECK(ok());
+    return *value_;
+  }
+  T&& value() && {
+    CHECK(ok());
+    return *std::move(value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -73,15 +82,15 @@ class [[nodiscard]] Result {
 #define SLUICE_CONCAT_(a, b) a##b
 #define SLUICE_CONCAT(a, b) SLUICE_CONCAT_(a, b)
 // Returns from the enclosing function if `expr` (a Status) is an error.
-#define RETURN_IF_ERROR(expr) \
-  do { \
+#define RETURN_IF_ERROR(expr)                                             \
+  do {                                                                    \
     if (::sluice::Status status_ = (expr); !status_.ok()) return status_; \
   } while (0)
 // ASSIGN_OR_RETURN(auto x, F()): x = the value, or returns the error.
 #define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_(lhs, expr, SLUICE_CONCAT(result_, __LINE__))
 #define ASSIGN_OR_RETURN_(lhs, expr, tmp) \
-  auto tmp = (expr); \
-  if (!tmp.ok()) return tmp.status(); \
+  auto tmp = (expr);                      \
+  if (!tmp.ok()) return tmp.status();     \
   lhs = *std::move(tmp)
 
 }  // namespace sluice

@@ -19,16 +19,29 @@
 namespace sluice {
 
 enum class GgufType : uint32_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64
 };
 const char* GgufTypeName(GgufType type);  // "u32"
 
 // One metadata value; views into the map.
 struct GgufValue {
   GgufType type{};
-  GgufType element{};        // of arrays
-  uint64_t count = 1;        // elements of an array; 1 otherwise
-  std::span<const uint8_t> bytes;  // raw little-endian payload (string: its bytes; arrays: the elements)
+  GgufType element{};  // of arrays
+  uint64_t count = 1;  // elements of an array; 1 otherwise
+  std::span<const uint8_t>
+      bytes;  // raw little-endian payload (string: its bytes; arrays: the elements)
 };
 
 struct GgufTensor {
@@ -58,8 +71,8 @@ class Gguf {
   virtual const GgufValue& metadata_value(size_t i) const = 0;
   virtual const GgufValue* Find(std::string_view key) const = 0;  // null if absent
 
-  // Typed access. Absent: nullopt / empty. Present with another type: an error naming key, expected, found.
-  // Integer getters accept any integer type whose value fits.
+  // Typed access. Absent: nullopt / empty. Present with another type: an error naming key,
+  // expected, found. Integer getters accept any integer type whose value fits.
   Result<std::optional<uint64_t>> U64(std::string_view key) const;
   Result<std::optional<int64_t>> I64(std::string_view key) const;
   Result<std::optional<double>> F64(std::string_view key) const;  // f32 or f64
@@ -67,7 +80,8 @@ class Gguf {
   Result<std::optional<std::string_view>> String(std::string_view key) const;
   Result<std::vector<std::string_view>> Strings(std::string_view key) const;  // empty if absent
   Result<std::vector<float>> Floats(std::string_view key) const;
-  Result<std::vector<int64_t>> Integers(std::string_view key) const;          // arrays of any integer or bool type
+  Result<std::vector<int64_t>> Integers(
+      std::string_view key) const;  // arrays of any integer or bool type
 
   virtual std::span<const GgufTensor> tensors() const = 0;
   virtual const GgufTensor* FindTensor(std::string_view name) const = 0;
