@@ -8,6 +8,7 @@
 #include "cli/generate_flags.h"
 #include "cli/interrupt.h"
 #include "cli/line_reader.h"
+#include "cli/model_path.h"
 #include "cli/report.h"
 #include "src/engine/engine.h"
 #include "src/text/chat_format.h"
@@ -100,13 +101,28 @@ bool Command(const std::string& line, Chat& chat) {
   return true;
 }
 
+// Looks at the template before any weight is loaded.
+Result<ChatFormat> DetectFormat(const std::string& model) {
+  ASSIGN_OR_RETURN(const std::string path, FindModel(model));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Gguf> gguf, Gguf::Open(path));
+  Result<ChatFormat> format = ChatFormat::Detect(*gguf);
+  if (format.ok()) return format;
+  return Status(format.status().code(), path + ": " + format.status().message() +
+                                            ", such as `sluice pull hf:Qwen/Qwen3-0.6B-GGUF:q8_0`");
+}
+
 Status Run(const ChatFlags& f) {
+  ASSIGN_OR_RETURN(const ChatFormat format, DetectFormat(f.model.name()));
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("chat", f.model));
-  ASSIGN_OR_RETURN(const ChatFormat format, ChatFormat::Detect(runner->model().gguf()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                    Tokenizer::Load(runner->model().gguf()));
   Chat chat(*runner, *tokenizer, format, f);
   if (!f.prompt.empty()) RETURN_IF_ERROR(chat.Turn(f.prompt));
+  if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+    std::fprintf(stderr, "\033[2m%s, %s template, context %zu; /help lists the commands\033[0m\n",
+                 runner->config().name.c_str(), std::string(format.family()).c_str(),
+                 runner->context());
+  }
   LineReader lines("> ");
   while (std::optional<std::string> line = lines.Next()) {
     if (line->empty()) continue;
@@ -130,7 +146,8 @@ void AddChat(CLI::App& app, int* exit_code) {
   flags->generate.AddTo(*c);
   c->footer(std::string(kHelp) +
             "Each line of standard input is a user turn.\n"
-            "Example:\n  sluice chat qwen3-0.6b --system \"Answer in one sentence.\"");
+            "Example:\n  sluice pull hf:Qwen/Qwen3-0.6B-GGUF:q8_0\n"
+            "  sluice chat qwen3-0.6b --system \"Answer in one sentence.\"");
   c->callback([flags, exit_code] {
     if (Status s = Run(*flags); !s.ok()) *exit_code = ReportError("chat", s);
   });

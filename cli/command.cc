@@ -36,10 +36,14 @@ void ModelFlags::AddTo(CLI::App& command) {
   command.add_option("--tb,--threads-batch", threads_batch, "Prefill threads; 0: as --threads")
       ->check(CLI::Range(0, 1024));
   command
-      .add_option("--weights", weights,
-                  "auto, panels (sidecar in the cache), repack (in memory), gguf (in place)")
+      .add_option(
+          "--weights", weights,
+          "panels (a file in the cache, written once), repack (in memory), gguf (in place); auto: "
+          "panels, or repack when the cache cannot be written")
       ->capture_default_str();
-  command.add_option("--kv-type,--cache-type-k,--ctk", kv_type, "KV cache: f32, f16, bf16 or q8")
+  command
+      .add_option("--kv-type,--cache-type-k,--ctk,--cache-type-v,--ctv", kv_type,
+                  "Keys and values in the cache: f32, f16, bf16 or q8")
       ->capture_default_str();
   command
       .add_option("--activations", activations,
@@ -102,7 +106,7 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags) {
   ASSIGN_OR_RETURN(const RunnerOptions options, flags.Options());
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.name()));
-  if (flags.gpu_layers > 0) {
+  if (!flags.gpu_layers.empty() && flags.gpu_layers != "0") {
     std::fprintf(stderr, "sluice %s: -ngl is ignored, sluice runs on the CPU\n", command.c_str());
   }
   Result<std::unique_ptr<ModelRunner>> runner = [&] {

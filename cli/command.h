@@ -42,7 +42,7 @@ struct ModelFlags {
   size_t context = 0;
   size_t chunk = 512;
   int threads = 0, threads_batch = 0;
-  int gpu_layers = 0;
+  std::string gpu_layers;
 
   void AddTo(CLI::App& command);
   const std::string& name() const { return model.empty() ? positional_model : model; }

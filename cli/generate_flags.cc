@@ -1,5 +1,6 @@
 #include "cli/generate_flags.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -22,6 +23,16 @@ Result<std::pair<int32_t, float>> ParseLogitBias(const std::string& text) {
                   "--logit-bias: expected ID+BIAS or ID-BIAS such as 15043-1.5, found " + text);
   }
   return std::pair<int32_t, float>(static_cast<int32_t>(id), bias);
+}
+
+// "top_p: expected ..." names a request's field; here it is the flag --top-p.
+Status AsFlag(const Status& status) {
+  if (status.ok()) return status;
+  std::string message = "--" + status.message();
+  const auto end =
+      message.begin() + static_cast<ptrdiff_t>(std::min(message.find(':'), message.size()));
+  std::replace(message.begin(), end, '_', '-');
+  return Status(status.code(), message);
 }
 
 }  // namespace
@@ -64,7 +75,9 @@ void GenerateFlags::AddTo(CLI::App& c) {
       ->allow_extra_args(false);
   add("-l,--logit-bias", logit_bias, "ID+BIAS or ID-BIAS; may be repeated")
       ->allow_extra_args(false);
-  add("--samplers", samplers, "Order of the steps, such as top_k;top_p;min_p;temperature");
+  add("--samplers", samplers,
+      "Order of the steps after penalties and DRY, by default "
+      "top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature; what is not named is left out");
 }
 
 Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vocab) const {
@@ -81,7 +94,9 @@ Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vo
     r.sampler.logit_bias.push_back(bias);
   }
   if (!samplers.empty()) {
-    ASSIGN_OR_RETURN(r.sampler.stages, ParseSamplerStages(samplers));
+    Result<std::vector<SamplerStage>> stages = ParseSamplerStages(samplers);
+    if (!stages.ok()) return AsFlag(stages.status());
+    r.sampler.stages = *std::move(stages);
   }
   if (sampler.dry_multiplier > 0) {
     std::vector<std::string> texts = dry_breakers;
@@ -92,7 +107,7 @@ Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vo
     }
     r.sampler.dry_breakers = DryBreakers(tokenizer, texts);
   }
-  RETURN_IF_ERROR(CheckSamplerOptions(r.sampler, vocab));
+  RETURN_IF_ERROR(AsFlag(CheckSamplerOptions(r.sampler, vocab)));
   if (max_tokens < -1 || max_tokens == 0) {
     return Status(StatusCode::kInvalidArgument,
                   "--max-tokens: expected -1 or at least 1, found " + std::to_string(max_tokens));

@@ -30,6 +30,5 @@ InterruptGuard::InterruptGuard() {
 InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &previous_action, nullptr); }
 
 bool InterruptGuard::interrupted() const { return interrupts > 0; }
-void InterruptGuard::Reset() { interrupts = 0; }
 
 }  // namespace sluice

@@ -10,7 +10,6 @@ class InterruptGuard {
   InterruptGuard();   // from here Ctrl-C only sets a flag; one guard at a time
   ~InterruptGuard();  // as before
   bool interrupted() const;
-  void Reset();
 };
 
 }  // namespace sluice

@@ -50,15 +50,16 @@ Result<int> Run(const PerplexityFlags& f) {
                              });
   }();
   if (!result.ok()) return result.status();
+  const size_t all = tokens.size() / model.context;  // fewer are done after Ctrl-C
   if (f.json) {
     const boost::json::object o{{"perplexity", result->value()}, {"error", result->error()},
                                 {"nll_sum", result->nll_sum},    {"scored_tokens", result->scored},
                                 {"tokens", tokens.size()},       {"windows", result->windows},
-                                {"ctx_size", model.context}};
+                                {"windows_in_text", all},        {"ctx_size", model.context}};
     std::printf("%s\n", boost::json::serialize(o).c_str());
   } else {
-    std::printf("%s (%zu windows of %zu tokens, %zu scored)\n", Estimate(*result).c_str(),
-                result->windows, model.context, result->scored);
+    std::printf("%s (%zu of %zu windows of %zu tokens, %zu scored)\n", Estimate(*result).c_str(),
+                result->windows, all, model.context, result->scored);
   }
   return interrupt.interrupted() ? kExitInterrupted : kExitOk;
 }
@@ -68,6 +69,7 @@ Result<int> Run(const PerplexityFlags& f) {
 void AddPerplexity(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<PerplexityFlags>();
   CLI::App* c = app.add_subcommand("perplexity", "How well a model predicts a text");
+  flags->model.context = 512;
   flags->model.AddTo(*c);
   c->add_option("-f,--file", flags->file, "The text; - is stdin")->required();
   c->add_flag("--json", flags->json, "One JSON object");

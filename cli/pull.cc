@@ -57,11 +57,12 @@ Status PullFile(const RemoteFile& file, const std::string& token) {
   } else {
     // The .gguf name is for files that were checked: the download gets another one.
     const std::string unchecked = path + ".download";
-    Progress bar(file.name);
-    const Status status = Download(
-        file.url, unchecked,
-        {file.sha256, token, [&](uint64_t done, uint64_t total) { bar.Update(done, total); }});
-    RETURN_IF_ERROR(status);
+    RETURN_IF_ERROR([&] {
+      Progress bar(file.name);
+      return Download(file.url, unchecked, {file.sha256, token, [&](uint64_t done, uint64_t total) {
+                                              bar.Update(done, total);
+                                            }});
+    }());
     const Status good = CheckIsGguf(unchecked);
     if (!good.ok()) std::filesystem::remove(unchecked, error);
     RETURN_IF_ERROR(good);
@@ -75,11 +76,12 @@ Status PullFile(const RemoteFile& file, const std::string& token) {
 Status PullDefault() {
   std::fprintf(stderr, "%s, Q4_K_M, %s. %s\n", kDefaultModelName,
                HumanBytes(kDefaultModelBytes).c_str(), kDefaultModelTerms);
-  Progress bar(kDefaultModelName);
-  ASSIGN_OR_RETURN(const std::string path, PullDefaultModel([&](uint64_t done, uint64_t total) {
-                     bar.Update(done, total);
-                   }));
-  std::printf("%s\n", path.c_str());
+  const Result<std::string> path = [] {
+    Progress bar(kDefaultModelName);
+    return PullDefaultModel([&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+  }();
+  if (!path.ok()) return path.status();
+  std::printf("%s\n", path->c_str());
   return Status();
 }
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "cli/progress.h"
-#include "src/machine/memory_use.h"
 #include "src/machine/simd_target.h"
 
 namespace sluice {
@@ -44,8 +43,8 @@ double RunReport::ceiling_pct() const { return 100 * Ratio(gb_s(), read_bandwidt
 RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats) {
   RunReport r;
   r.stats = stats;
-  r.peak_rss_bytes = ThisProcessMemory().peak_rss_bytes;  // before the probe's own buffer
   if (stats.decode_passes > 0) r.read_bandwidth_gb_s = runner.ReadBandwidth();
+  r.peak_rss_bytes = runner.PeakRssBytes();
   r.load_s = runner.load_seconds();
   r.target = SimdTarget();
   r.weights = LoadModeName(runner.model().load_mode());
@@ -72,7 +71,8 @@ std::string ReportLine(const RunReport& r, bool colour) {
     line += Printf(" = %s%s%.0f %%%s%s of %.1f GB/s", plain, strong, r.ceiling_pct(), plain, dim,
                    r.read_bandwidth_gb_s);
   }
-  line += Printf(" | RSS %s | load %.2f s | %s, weights %s, KV %s | logits ",
+  line += colour ? "\n" : " | ";  // two lines of under 100 columns on a terminal
+  line += Printf("RSS %s | load %.2f s | %s, weights %s, KV %s | logits ",
                  HumanBytes(r.peak_rss_bytes).c_str(), r.load_s, r.target.c_str(),
                  r.weights.c_str(), r.kv_type.c_str());
   return line + Hash(r.stats.logits_hash) + plain;
@@ -86,7 +86,7 @@ boost::json::object ReportJson(const RunReport& r) {
           {"generated_tokens", r.stats.generated_tokens},
           {"decode_tok_s", r.decode_tok_s()},
           {"ms_per_token", r.ms_per_token()},
-          {"bytes_per_token", r.bytes_per_token()},
+          {"bytes_per_token", static_cast<uint64_t>(r.bytes_per_token())},
           {"gb_s", r.gb_s()},
           {"read_bandwidth_gb_s", r.read_bandwidth_gb_s},
           {"ceiling_pct", r.ceiling_pct()},

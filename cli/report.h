@@ -30,7 +30,7 @@ struct RunReport {
 
 // Asks the runner for the read bandwidth unless nothing was decoded.
 RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats);
-// "prefill 6 tok 812.3 tok/s | decode ..."; coloured for a terminal.
+// "prefill 6 tok 812.3 tok/s | decode ..."; for a terminal coloured, in two lines.
 std::string ReportLine(const RunReport& report, bool colour);
 boost::json::object ReportJson(const RunReport& report);
 

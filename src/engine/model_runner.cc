@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "src/machine/bandwidth.h"
+#include "src/machine/memory_use.h"
 #include "src/machine/topology.h"
 
 namespace sluice {
@@ -71,10 +72,16 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
 
 double ModelRunner::ReadBandwidth() {
   if (!read_bandwidth_) {
+    peak_before_probe_ = ThisProcessMemory().peak_rss_bytes;
     const Result<double> gb_s = MeasureReadBandwidth(*team_);
+    RestartPeakRss();
     read_bandwidth_ = gb_s.ok() ? *gb_s : 0;
   }
   return *read_bandwidth_;
+}
+
+uint64_t ModelRunner::PeakRssBytes() const {
+  return std::max(peak_before_probe_, ThisProcessMemory().peak_rss_bytes);
 }
 
 std::unique_ptr<KvSequence> ModelRunner::NewSequence() {

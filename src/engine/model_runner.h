@@ -42,6 +42,8 @@ class ModelRunner {
   // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
   // half a second), then remembered; 0 if it cannot be.
   double ReadBandwidth();
+  // The process's peak memory without the buffer of that measurement.
+  uint64_t PeakRssBytes() const;
 
   std::unique_ptr<KvSequence> NewSequence();
 
@@ -60,6 +62,7 @@ class ModelRunner {
   std::unique_ptr<KvPool> pool_;
   double load_seconds_ = 0;
   std::optional<double> read_bandwidth_;
+  uint64_t peak_before_probe_ = 0;
 };
 
 }  // namespace sluice

@@ -18,6 +18,9 @@ struct MemoryUse {
 
 // Fields that the system does not tell are 0.
 MemoryUse ThisProcessMemory();
+// Lets peak_rss_bytes start again from what is resident now; without effect where the system does
+// not offer it.
+void RestartPeakRss();
 
 // Memory that can still be taken without swapping, no more than the control group's limit leaves.
 uint64_t AvailableMemoryBytes();

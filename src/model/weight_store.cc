@@ -75,6 +75,9 @@ Status WeightStore::Fill(LoadMode mode, ThreadTeam& team, const LoadProgress& pr
 }
 
 Status WeightStore::FillPanelFile(ThreadTeam& team, const LoadProgress& progress) {
+  const bool any = std::any_of(order_.begin(), order_.end(),
+                               [](const GgufTensor* t) { return PanelShapeOf(*t).has_value(); });
+  if (!any) return Status();  // nothing to hold in panels
   Result<std::unique_ptr<PanelFile>> file = PanelFile::Open(gguf_);
   const auto missing = [&] {
     return std::any_of(order_.begin(), order_.end(), [&](const GgufTensor* t) {
