@@ -129,6 +129,7 @@ Status Run(const ChatFlags& f) {
     if (line->front() == '/') {
       if (!Command(*line, chat)) break;
     } else if (Status s = chat.Turn(*line); !s.ok()) {
+      if (!isatty(STDIN_FILENO)) return s;  // nobody is there to try again
       ReportError("chat", s);
     }
   }

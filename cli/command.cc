@@ -1,13 +1,12 @@
 #include "cli/command.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "cli/default_model.h"
 #include "cli/model_path.h"
@@ -25,6 +24,7 @@ void ModelFlags::AddTo(CLI::App& command) {
   command.add_option("MODEL", positional_model, "A .gguf file, or a name in the model folder");
   command.add_option("-m,--model", model, "The same as MODEL");
   command.add_option("-c,--ctx-size", context, "Positions the context holds; 0: as trained")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
   command
       .add_option("-b,--batch-size,--max-num-batched-tokens", chunk,
@@ -122,14 +122,20 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
 }
 
 Result<std::string> ReadAll(const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  std::ifstream in(path, std::ios::binary);
+  const bool standard = path == "-";
+  const int fd = standard ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::string text;
-  if (in) text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  if (!in || in.bad()) {
-    return Status(StatusCode::kIo, path + ": cannot read the file: " + std::strerror(errno));
+  char buffer[1 << 16];
+  ssize_t n = fd < 0 ? -1 : 1;
+  while (n > 0 || (n < 0 && fd >= 0 && errno == EINTR)) {
+    n = read(fd, buffer, sizeof(buffer));
+    if (n > 0) text.append(buffer, static_cast<size_t>(n));
+  }
+  const int error = errno;
+  if (fd >= 0 && !standard) close(fd);
+  if (n < 0) {
+    return Status(StatusCode::kIo,
+                  (standard ? "standard input" : path) + ": cannot read: " + std::strerror(error));
   }
   return text;
 }

@@ -1,5 +1,6 @@
 // sluice eval: what an outside oracle needs of a model. Logits of the last
 // position, argmax and log-probability of each, sum of -ln p, greedy tokens.
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
@@ -59,7 +60,11 @@ Result<Evaluation> Evaluate(ModelRunner& runner, const std::vector<int32_t>& tok
   Evaluation e;
   Evaluator evaluator(runner);
   int32_t next = 0;
+  size_t finite = 0;  // positions before the first whose logits are not
   const LogitSink sink = [&](size_t position, std::span<const float> logits) {
+    const bool good =
+        std::all_of(logits.begin(), logits.end(), [](float l) { return std::isfinite(l); });
+    if (good && finite == position) ++finite;
     next = static_cast<int32_t>(ArgMax(logits.data(), logits.size()));
     if (position >= tokens.size()) return;
     e.argmax.push_back(next);
@@ -77,6 +82,11 @@ Result<Evaluation> Evaluate(ModelRunner& runner, const std::vector<int32_t>& tok
     const int32_t token = next;
     e.greedy.push_back(token);
     if (i + 1 < greedy) RETURN_IF_ERROR(evaluator.Append({&token, 1}, evaluator.length(), sink));
+  }
+  if (finite != evaluator.length()) {
+    return Status(StatusCode::kCorrupt, "the logits of position " + std::to_string(finite) +
+                                            " are not finite: the weights are damaged, or their "
+                                            "types are not what the file says");
   }
   return e;
 }
@@ -144,7 +154,8 @@ void AddEval(CLI::App& app, int* exit_code) {
   auto* tokens = c->add_option("--tokens", flags->tokens, "Ids separated by commas");
   c->add_option("-f,--file", flags->file, "File of ids separated by blanks or commas; - is stdin")
       ->excludes(tokens);
-  c->add_option("--greedy", flags->greedy, "Greedy tokens to add; an end token does not stop them");
+  c->add_option("--greedy", flags->greedy, "Greedy tokens to add; an end token does not stop them")
+      ->check(CLI::Range(0, 1 << 24));
   c->add_flag("--json", flags->json, "One JSON object");
   c->footer(
       "No BOS is added.\nExample:\n  sluice eval gemma-3-270m --tokens 2,818,5279 --greedy 8 "

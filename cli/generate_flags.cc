@@ -50,7 +50,9 @@ void GenerateFlags::AddTo(CLI::App& c) {
   c.add_flag("--ignore-eos", ignore_eos, "Go on after an end token");
   c.add_flag("--context-shift", context_shift,
              "When the context is full, keep its first tokens and the newest half");
-  c.add_option("--keep", sinks, "First tokens that --context-shift keeps")->capture_default_str();
+  c.add_option("--keep", sinks, "First tokens that --context-shift keeps")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   add("-s,--seed", seed, "Seed of the random numbers; -1: a random one");
   add("--temp,--temperature", s.temp, "Temperature; 0: always the most likely token");
   add("--top-k", s.top_k, "Only the k most likely tokens; 0: off");

@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <csignal>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,10 +86,17 @@ int Main(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     return ReportUsage(app, e);
   }
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && exit_code == kExitOk) {
+    const Status lost(StatusCode::kIo, "standard output: cannot write all of the result");
+    return ReportError(app.get_subcommands().front()->get_name(), lost);
+  }
   return exit_code;
 }
 
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::Main(argc, argv); }
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, with its fallback
+  return sluice::Main(argc, argv);
+}

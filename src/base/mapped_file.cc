@@ -77,6 +77,8 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
   std::unique_ptr<MappedFile> mapped(new MappedFile);
   mapped->path_ = path;
   mapped->size_ = static_cast<size_t>(info.st_size);
+  mapped->modified_ns_ = static_cast<uint64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
+                         static_cast<uint64_t>(info.st_mtim.tv_nsec);
   void* map = mmap(nullptr, mapped->size_, PROT_READ, MAP_SHARED, file.get(), 0);
   mapped->is_map_ = map != MAP_FAILED;
   if (!mapped->is_map_ && errno != ENODEV && errno != EINVAL) return OsError(path, "cannot map");

@@ -28,6 +28,8 @@ class MappedFile {
 
   const std::string& path() const { return path_; }
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
+  // When the file's content last changed, in ns since the epoch, as it was at Open.
+  uint64_t modified_ns() const { return modified_ns_; }
   bool Contains(const uint8_t* p) const { return p >= data_ && p < data_ + size_; }
 
   // Hints for [offset, offset + length), which is clipped to the file.
@@ -43,6 +45,7 @@ class MappedFile {
   std::string path_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  uint64_t modified_ns_ = 0;
   bool is_map_ = false;  // false: anonymous copy
 };
 

@@ -29,6 +29,16 @@ Status CheckOptions(const Config& c, const Model& model, const RunnerOptions& o)
                       std::to_string(c.key_dim) + " and " + std::to_string(c.value_dim) +
                       "; use f16");
   }
+  constexpr size_t kMostContext = size_t{1} << 30;
+  const uint64_t memory = ThisMachine().UsableMemoryBytes();
+  if (o.context > kMostContext || KvPagesPerSequence(c, o.context, o.chunk) >
+                                      memory / KvPageBytes(KvShapeOf(c, o.kv_type)) / o.sequences) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--ctx-size " + std::to_string(o.context) +
+                      ": its keys and values do not fit in the " + std::to_string(memory >> 20) +
+                      " MiB of memory here; the model was trained for " +
+                      std::to_string(c.context));
+  }
   if (model.position_limit() && o.context > model.position_limit()) {
     return Status(StatusCode::kInvalidArgument, "--ctx-size " + std::to_string(o.context) +
                                                     ": this model has learned positions for " +

@@ -75,13 +75,16 @@ class Hasher {
   XXH3_state_t state_;
 };
 
-// Content identity without reading the content: all metadata, the whole tensor table, and samples
-// of each tensor's data. Two fine-tunes of one model differ in nearly every value, so few samples
-// tell them apart; each costs a random disk read when the file is cold (2000 of them: 1 s).
+// Identity without reading the content: when it last changed, all metadata, the whole tensor table,
+// and samples of each tensor's data. The time catches what samples miss, such as a repaired
+// download or rows edited in place; moving a file keeps it. Two fine-tunes of one model differ in
+// nearly every value, so few samples tell them apart; each costs a random disk read when the file
+// is cold (2000 of them: 1 s).
 Key IdentityOf(const Gguf& gguf) {
   constexpr uint64_t kSampleBytes = 64, kSamples = 512;
   Hasher hasher;
   hasher.AddNumber(gguf.file_bytes());
+  hasher.AddNumber(gguf.modified_ns());
   for (size_t i = 0; i < gguf.metadata_size(); ++i) {
     const GgufValue& value = gguf.metadata_value(i);
     hasher.AddText(gguf.metadata_key(i));

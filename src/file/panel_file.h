@@ -1,7 +1,7 @@
 // The sidecar of a GGUF: its matrices in panel form, converted once, then mapped
 // read-only and shared by all processes. It lies in the cache folder under a
-// name made of the GGUF's content, so that a moved or copied model finds it and
-// a changed one does not. Made and read by src/model/weight_store.
+// name made of the GGUF's content and the time of its last change, so that a moved
+// model finds it and a changed one does not. Made and read by src/model/weight_store.
 #ifndef SLUICE_SRC_FILE_PANEL_FILE_H_
 #define SLUICE_SRC_FILE_PANEL_FILE_H_
 

@@ -164,6 +164,18 @@ TEST_F(PanelFileTest, BelongsToTheContentNotToThePath) {
   EXPECT_EQ(PanelFile::Open(*other).status().code(), StatusCode::kNotFound);
 }
 
+TEST_F(PanelFileTest, AFileEditedInPlaceIsAnotherModel) {
+  ASSERT_TRUE(Write().ok());
+  gguf_.reset();
+  const std::string path = folder_.path("model.gguf");
+  // The bytes stay as they are: what no sample could see must count too.
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  const auto edited = Gguf::Open(path);
+  ASSERT_TRUE(edited.ok());
+  EXPECT_EQ(PanelFile::Open(**edited).status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(PanelFileTest, CutFilesAreCorrupt) {
   ASSERT_TRUE(Write().ok());
   const Bytes whole = ReadFile(Path());
