@@ -2,6 +2,7 @@
 // model, the closing line, exit codes, errors of one line, help.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 
@@ -210,10 +211,16 @@ TEST_F(CliTest, ErrorsAreOneLineAndTellUsageFromFailure) {
   }
 }
 
+TEST_F(CliTest, AloneItShowsItsHelp) {
+  const ProgramResult r = Sluice({});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_NE(r.out.find("Example"), std::string::npos);
+}
+
 TEST_F(CliTest, FlagsThatDoNotExistAreUsage) {
   for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{},
-                                             {"fly"},
+       std::vector<std::vector<std::string>>{{"fly"},
+                                             {"run", "-hf", "owner/model"},
                                              {"run", "--no-such-flag"},
                                              {"run", model_, "-t", "many"},
                                              {"run", model_, "-b", "0"},
@@ -221,7 +228,7 @@ TEST_F(CliTest, FlagsThatDoNotExistAreUsage) {
                                              {"perplexity", model_}}) {
     const ProgramResult r = Sluice(arguments);
     EXPECT_EQ(r.exit_code, kUsage);
-    EXPECT_FALSE(r.err.empty());
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
     EXPECT_TRUE(r.out.empty()) << r.out;
   }
 }
