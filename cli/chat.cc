@@ -107,8 +107,8 @@ Result<ChatFormat> DetectFormat(const std::string& model) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Gguf> gguf, Gguf::Open(path));
   Result<ChatFormat> format = ChatFormat::Detect(*gguf);
   if (format.ok()) return format;
-  return Status(format.status().code(), path + ": " + format.status().message() +
-                                            ", such as `sluice pull hf:Qwen/Qwen3-0.6B-GGUF:q8_0`");
+  return Status(format.status().code(),
+                format.status().message() + ", such as `sluice pull hf:Qwen/Qwen3-0.6B-GGUF:q8_0`");
 }
 
 Status Run(const ChatFlags& f) {
