@@ -2,6 +2,7 @@
 // styles look alike, so that a family and its variants show in a few of them.
 #include "src/text/chat_format.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "src/base/printable.h"

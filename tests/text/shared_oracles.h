@@ -3,6 +3,7 @@
 #ifndef SLUICE_TESTS_TEXT_SHARED_ORACLES_H_
 #define SLUICE_TESTS_TEXT_SHARED_ORACLES_H_
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
 #include <filesystem>
