@@ -104,10 +104,6 @@ NormWeights Binder::Norm(const std::string& name, size_t n) {
   return {Vector(name + ".weight", n), OptionalVector(name + ".bias", n)};
 }
 
-NormWeights Binder::OptionalNorm(const std::string& name, size_t n) {
-  return Has(name + ".weight") ? Norm(name, n) : NormWeights{};
-}
-
 namespace {
 
 void BindExperts(Binder& b, const Config& c, const std::string& p, LayerWeights* l) {

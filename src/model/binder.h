@@ -31,7 +31,6 @@ class Binder {
   const float* Vector(const std::string& tensor, size_t n);
   const float* OptionalVector(const std::string& tensor, size_t n);
   NormWeights Norm(const std::string& name, size_t n);
-  NormWeights OptionalNorm(const std::string& name, size_t n);
 
  private:
   const GgufTensor* Require(const std::string& tensor);

@@ -27,7 +27,6 @@ class KvPool {
   uint8_t* Take();           // null when empty
   void Give(uint8_t* page);  // back to the pool
   const KvShape& shape() const { return shape_; }
-  size_t page_bytes() const { return page_bytes_; }
   size_t free_pages() const { return free_.size(); }
   size_t total_pages() const { return total_; }
 

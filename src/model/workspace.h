@@ -78,7 +78,6 @@ class Workspace {
   uint8_t* AttentionScratch(size_t worker) const {
     return attention_scratch_ + worker * attention_bytes_;
   }
-  size_t bytes() const { return arena_.size(); }
 
  private:
   Workspace() = default;
