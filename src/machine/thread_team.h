@@ -26,6 +26,16 @@ class Worker {
   // This worker's contiguous share of [0, n), in multiples of `grain` (the last share may be
   // ragged). Static: the same for the same n, count and grain.
   std::pair<size_t, size_t> Share(size_t n, size_t grain = 1) const;
+  // Calls fn(begin, end) for runs of tiles, ascending, so that over all workers of the region each
+  // tile of [0, tiles) is done once. Every worker calls it with the same `tiles` and in the same
+  // order among its ForTiles and Barrier calls. A worker begins with its own Share(tiles); which
+  // other tiles it gets depends on time, so no byte may depend on who does a tile, and whoever
+  // reads the results waits for a Barrier(). Returns when no tile is left to take.
+  template <class F>
+  void ForTiles(size_t tiles, F&& fn) {
+    const auto [begin, end] = Share(tiles);
+    if (begin < end) fn(begin, end);
+  }
   // Next index of a shared counter, for dynamic work lists; Barrier() before reuse. Counters: 0..3,
   // reset by ResetCounter (one worker, between barriers).
   size_t Next(int counter);
