@@ -32,6 +32,8 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libomp.so\nl
 namespace sluice {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kCounters = 4;
 constexpr int kMaxThreads = 1024;
 // Longer than any wait between well balanced shares, shorter than what a waiting process would
@@ -102,26 +104,27 @@ struct ThreadTeam::State {
   Padded<int> finished;
 
   std::atomic<bool> running{false};
-  std::atomic<uint64_t> barriers{0};  // written by worker 0
+  std::atomic<uint64_t> barriers{0};        // written by worker 0
+  std::vector<Padded<uint64_t>> waited_ns;  // [threads] each written by its worker
 
-  void WaitForEpochAfter(uint32_t seen, bool spin) const;
-  void Barrier(int count);
+  void WaitForEpochAfter(uint32_t seen, bool spin, Clock::time_point start) const;
+  void Barrier(int index, int count);
   void BindWorker(int index) const;
 };
 
 // Spins first (another worker's share ends within microseconds), then offers the CPU to a worker
 // that may be waiting for it, then sleeps. With more workers than CPUs spinning would only keep
 // them from running: 4-45x slower where engines do that.
-void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, bool spin) const {
+void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, bool spin, Clock::time_point start) const {
   const auto moved = [&] { return epoch.value.load(std::memory_order_acquire) != seen; };
   if (spin) {
-    const auto end = std::chrono::steady_clock::now() + kSpin;
+    const auto end = start + kSpin;
     do {
       for (int i = 0; i < kPausesPerLook; ++i) {
         if (moved()) return;
         hwy::Pause();
       }
-    } while (std::chrono::steady_clock::now() < end);
+    } while (Clock::now() < end);
   }
   for (int i = 0; i < kYields; ++i) {
     if (moved()) return;
@@ -130,11 +133,19 @@ void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, bool spin) const {
   while (!moved()) epoch.value.wait(seen, std::memory_order_acquire);  // a futex on Linux
 }
 
-void ThreadTeam::State::Barrier(int count) {
+void ThreadTeam::State::Barrier(int index, int count) {
   // Cannot change before this worker has arrived.
   const uint32_t seen = epoch.value.load(std::memory_order_relaxed);
   if (arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 < count) {
-    WaitForEpochAfter(seen, count <= usable_cpus);
+    // Two looks at the clock, 25 ns each (Zen 4), the first of which the spin needs anyway; a
+    // worker that finds the others there already takes none.
+    if (epoch.value.load(std::memory_order_acquire) != seen) return;
+    const auto start = Clock::now();
+    WaitForEpochAfter(seen, count <= usable_cpus, start);
+    const std::chrono::nanoseconds waited = Clock::now() - start;
+    auto& sum = waited_ns[static_cast<size_t>(index)].value;
+    sum.store(sum.load(std::memory_order_relaxed) + static_cast<uint64_t>(waited.count()),
+              std::memory_order_relaxed);
     return;
   }
   arrived.value.store(0, std::memory_order_relaxed);
@@ -158,7 +169,7 @@ void Worker::Barrier() {
     auto& passed = team_->state_->barriers;
     passed.store(passed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  if (count_ > 1) team_->state_->Barrier(count_);
+  if (count_ > 1) team_->state_->Barrier(index_, count_);
 }
 
 std::pair<size_t, size_t> Worker::Share(size_t n, size_t grain) const {
@@ -196,6 +207,7 @@ Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
   std::unique_ptr<ThreadTeam> team(new ThreadTeam());
   State& state = *team->state_;
   state.threads = threads > 0 ? threads : machine.DefaultThreads();
+  state.waited_ns = std::vector<Padded<uint64_t>>(static_cast<size_t>(state.threads));
   state.usable_cpus = machine.UsableCpus();
   state.serial = ++serials;
   state.bindings = WorkerBindings(machine, state.threads);
@@ -207,6 +219,12 @@ Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
 int ThreadTeam::size() const { return state_->threads; }
 
 uint64_t ThreadTeam::barriers() const { return state_->barriers.load(std::memory_order_relaxed); }
+
+uint64_t ThreadTeam::wait_ns() const {
+  uint64_t sum = 0;
+  for (const auto& waited : state_->waited_ns) sum += waited.value.load(std::memory_order_relaxed);
+  return sum;
+}
 
 void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
   State* const state = state_.get();
@@ -231,7 +249,7 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
     (*body)(worker);
     state->finished.value.fetch_add(1, std::memory_order_release);
     // Ours spins briefly; OpenMP's join, left to wait for a worker without a CPU, spins for 7 ms.
-    if (worker.count_ > 1) state->Barrier(worker.count_);
+    if (worker.count_ > 1) state->Barrier(worker.index_, worker.count_);
   }
   (void)state->finished.value.exchange(0, std::memory_order_acquire);
   state->running.store(false, std::memory_order_release);

@@ -62,6 +62,9 @@ class ThreadTeam {
 
   // Barriers passed by worker 0 since creation (tests count barriers per layer).
   uint64_t barriers() const;
+  // Time that workers have waited in barriers since creation, the one that ends Run included, added
+  // up over the workers. Against size() times the time in Run it is the share that was lost.
+  uint64_t wait_ns() const;
 
  private:
   friend class Worker;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 #include <vector>
@@ -182,6 +183,28 @@ TEST(Counter, DealsEachIndexOnce) {
     EXPECT_EQ(all.size(), 1000u);
     EXPECT_EQ(*all.rbegin(), 999u);
   }
+}
+
+TEST(ThreadTeam, CountsTheTimeWaited) {
+  auto team = Team(2);
+  EXPECT_EQ(team->wait_ns(), 0u);
+  team->Run([](Worker&) {}, 1);
+  EXPECT_EQ(team->wait_ns(), 0u);  // nobody to wait for
+  constexpr auto kLate = std::chrono::milliseconds(20);
+  std::atomic<bool> arriving{false};
+  team->Run([&](Worker& worker) {
+    if (worker.index() == 0) {
+      arriving.store(true);
+    } else {
+      while (!arriving.load()) std::this_thread::yield();
+      std::this_thread::sleep_for(kLate);
+    }
+    worker.Barrier();
+  });
+  const uint64_t waited = team->wait_ns();
+  EXPECT_GT(waited, 0u);
+  team->Run([](Worker& worker) { worker.Barrier(); });
+  EXPECT_GE(team->wait_ns(), waited);
 }
 
 }  // namespace
