@@ -32,31 +32,34 @@ size_t BufferBytes() {
 
 }  // namespace
 
-double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, double seconds) {
+double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, double seconds,
+                            int threads) {
   const auto* from = static_cast<const uint8_t*>(data);
   double best = 0;
   std::atomic<uint64_t> sum{0};
   bool again = bytes > 0;
-  team.Run([&](Worker& worker) {
-    const auto [begin, end] = worker.Share(bytes, kPage);
-    const double start = Seconds();
-    for (int pass = 1; again; ++pass) {
-      worker.Barrier();
-      const double from_s = Seconds();
-      sum.fetch_add(ReadSum(from + begin, end - begin), std::memory_order_relaxed);
-      worker.Barrier();
-      if (worker.index() == 0) {
-        const double now = Seconds();
-        best = std::max(best, static_cast<double>(bytes) / (now - from_s) * 1e-9);
-        again = pass < kMinPasses || now - start < seconds;
-      }
-      worker.Barrier();
-    }
-  });
+  team.Run(
+      [&](Worker& worker) {
+        const auto [begin, end] = worker.Share(bytes, kPage);
+        const double start = Seconds();
+        for (int pass = 1; again; ++pass) {
+          worker.Barrier();
+          const double from_s = Seconds();
+          sum.fetch_add(ReadSum(from + begin, end - begin), std::memory_order_relaxed);
+          worker.Barrier();
+          if (worker.index() == 0) {
+            const double now = Seconds();
+            best = std::max(best, static_cast<double>(bytes) / (now - from_s) * 1e-9);
+            again = pass < kMinPasses || now - start < seconds;
+          }
+          worker.Barrier();
+        }
+      },
+      threads);
   return best;
 }
 
-Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds) {
+Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds, int threads) {
   const double start = Seconds();
   const size_t bytes = BufferBytes();
   if (bytes == 0) {
@@ -67,11 +70,13 @@ Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds) {
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes));
   // Written by the worker that reads it (its NUMA node), one byte a page: an untouched page is the
   // kernel's one zero page, which stays in the cache.
-  team.Run([&](Worker& worker) {
-    const auto [begin, end] = worker.Share(bytes, kPage);
-    for (size_t at = begin; at < end; at += kPage) arena.data()[at] = 1;
-  });
-  return MeasureReadBandwidth(team, arena.data(), bytes, seconds - (Seconds() - start));
+  team.Run(
+      [&](Worker& worker) {
+        const auto [begin, end] = worker.Share(bytes, kPage);
+        for (size_t at = begin; at < end; at += kPage) arena.data()[at] = 1;
+      },
+      threads);
+  return MeasureReadBandwidth(team, arena.data(), bytes, seconds - (Seconds() - start), threads);
 }
 
 }  // namespace sluice

@@ -87,18 +87,26 @@ std::optional<double> Positive(const std::vector<std::string>& words, size_t i) 
   return value;
 }
 
-// Smallest limit(folder, v2) over each group and its ancestors up to the mount.
-template <class Limit>
-std::optional<double> Smallest(const std::string& root, std::string_view controller, Limit limit) {
-  std::optional<double> smallest;
+// Calls visit(folder, v2) for the process's group and its ancestors up to the mount.
+template <class Visit>
+void ForGroups(const std::string& root, std::string_view controller, Visit visit) {
   for (Hierarchy& h : Hierarchies(root, controller)) {
     for (;;) {
-      const auto here = limit(root + h.mount + h.group + "/", h.v2);
-      if (here) smallest = std::min(smallest.value_or(*here), *here);
+      visit(root + h.mount + h.group + "/", h.v2);
       if (h.group.empty()) break;
       h.group.resize(h.group.rfind('/') == std::string::npos ? 0 : h.group.rfind('/'));
     }
   }
+}
+
+// Smallest limit(folder, v2) over these groups.
+template <class Limit>
+std::optional<double> Smallest(const std::string& root, std::string_view controller, Limit limit) {
+  std::optional<double> smallest;
+  ForGroups(root, controller, [&](const std::string& folder, bool v2) {
+    const auto here = limit(folder, v2);
+    if (here) smallest = std::min(smallest.value_or(*here), *here);
+  });
   return smallest;
 }
 
@@ -126,6 +134,18 @@ std::optional<double> MemoryFileLimit(const std::string& folder, bool v2) {
 }  // namespace
 
 std::optional<double> CpuQuota(const std::string& root) { return Smallest(root, "cpu", CpuLimit); }
+
+uint64_t CpuThrottledPeriods(const std::string& root) {
+  uint64_t most = 0;
+  ForGroups(root, "cpu", [&](const std::string& folder, bool) {
+    std::ifstream in(folder + "cpu.stat");
+    std::string key;
+    for (uint64_t value = 0; in >> key >> value;) {
+      if (key == "nr_throttled") most = std::max(most, value);
+    }
+  });
+  return most;
+}
 
 std::optional<uint64_t> MemoryLimit(const std::string& root) {
   const auto bytes = Smallest(root, "memory", MemoryFileLimit);

@@ -16,6 +16,10 @@ namespace sluice {
 // named there), so that tests bring their own tree.
 std::optional<double> CpuQuota(const std::string& root = "");
 
+// Periods in which such a limit stopped this process's group (or the worst of its parents), since
+// the group was made; 0 where none is counted.
+uint64_t CpuThrottledPeriods(const std::string& root = "");
+
 // Bytes; nullopt when unlimited.
 std::optional<uint64_t> MemoryLimit(const std::string& root = "");
 

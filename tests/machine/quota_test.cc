@@ -124,5 +124,21 @@ TEST_F(QuotaTest, SurvivesNonsense) {
   EXPECT_FALSE(Cpu().has_value());
 }
 
+TEST_F(QuotaTest, CountsThrottledPeriods) {
+  EXPECT_EQ(CpuThrottledPeriods(root_.string()), 0u);
+  V2("/app.slice/x.scope");
+  Write("sys/fs/cgroup/app.slice/x.scope/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 3\n");
+  EXPECT_EQ(CpuThrottledPeriods(root_.string()), 3u);
+  Write("sys/fs/cgroup/app.slice/cpu.stat", "nr_periods 9\nnr_throttled 7\nthrottled_usec 1\n");
+  EXPECT_EQ(CpuThrottledPeriods(root_.string()), 7u);  // the parent was stopped, and this with it
+}
+
+TEST_F(QuotaTest, V1CountsThrottledPeriods) {
+  V1("/docker/a");
+  Write("sys/fs/cgroup/cpu,cpuacct/docker/a/cpu.stat",
+        "nr_periods 9\nnr_throttled 4\nthrottled_time 12\n");
+  EXPECT_EQ(CpuThrottledPeriods(root_.string()), 4u);
+}
+
 }  // namespace
 }  // namespace sluice
