@@ -48,6 +48,26 @@ struct alignas(128) Padded {
   std::atomic<T> value{0};
 };
 
+// What is left of one worker's tiles in one ForTiles call, in one word, so that a single
+// compare-and-swap takes a run from either end. The tag is the number of the call: a word of an
+// earlier call means that nobody has taken anything of this share yet, one of a later call that the
+// whole call is over (nobody leaves one before every share of it is taken).
+constexpr size_t kTileSlots = 8;  // calls in a row that use different words
+constexpr size_t kMostUnits = 0xffff;
+
+struct Range {
+  uint32_t tag;
+  uint32_t front, back;  // units [front, back) are left
+
+  static Range Of(uint64_t word) {
+    return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word >> 16 & 0xffff),
+            static_cast<uint32_t>(word & 0xffff)};
+  }
+  uint64_t Word() const {
+    return static_cast<uint64_t>(tag) << 32 | static_cast<uint64_t>(front) << 16 | back;
+  }
+};
+
 // How long OpenMP's idle threads spin before they sleep. libgomp's 300 000 pauses (7 ms on Zen 4)
 // are right: steps that follow within it start in 1 us (after it, 30 us), and an idle process
 // sleeps. OMP_WAIT_POLICY=passive lost: 25 us at every step. libomp's 200 ms would burn a core
@@ -97,6 +117,9 @@ struct ThreadTeam::State {
   Padded<uint32_t> epoch;
   Padded<int> arrived;
   Padded<size_t> counters[kCounters];
+  std::vector<Padded<uint64_t>> ranges;  // [kTileSlots][threads] RangeWord
+  uint32_t tile_op = 0;                  // ForTiles calls of all earlier regions
+  int fresh_ranges = 0;                  // workers whose words belong to recent calls
 
   // OpenMP's own fork and join order memory too, but invisibly to a thread sanitizer; these two do
   // it in sight: the leader releases `started`, workers release `finished`.
@@ -110,6 +133,7 @@ struct ThreadTeam::State {
   void WaitForEpochAfter(uint32_t seen, bool spin, Clock::time_point start) const;
   void Barrier(int index, int count);
   void BindWorker(int index) const;
+  void FreshRanges(int count);
 };
 
 // Spins first (another worker's share ends within microseconds), then offers the CPU to a worker
@@ -164,6 +188,17 @@ void ThreadTeam::State::BindWorker(int index) const {
   (void)BindThisThread(bindings[index]);
 }
 
+// Words of workers that sat out many regions could carry a tag that has come round again.
+void ThreadTeam::State::FreshRanges(int count) {
+  for (int i = fresh_ranges; i < count; ++i) {
+    for (size_t slot = 0; slot < kTileSlots; ++slot) {
+      ranges[slot * static_cast<size_t>(threads) + static_cast<size_t>(i)].value.store(
+          Range{tile_op, 0, 0}.Word(), std::memory_order_relaxed);
+    }
+  }
+  fresh_ranges = count;
+}
+
 void Worker::Barrier() {
   if (index_ == 0) {
     auto& passed = team_->state_->barriers;
@@ -173,14 +208,73 @@ void Worker::Barrier() {
 }
 
 std::pair<size_t, size_t> Worker::Share(size_t n, size_t grain) const {
+  return ShareOf(index_, n, grain);
+}
+
+std::pair<size_t, size_t> Worker::ShareOf(int worker, size_t n, size_t grain) const {
   DCHECK(grain > 0);
   const size_t units = n / grain + (n % grain != 0);
+  const size_t index = static_cast<size_t>(worker);
   const size_t each = units / count_;
   const size_t more = units % count_;  // the first `more` workers take one unit extra
-  const size_t begin = each * index_ + std::min<size_t>(index_, more);
-  const size_t end = begin + each + (static_cast<size_t>(index_) < more);
+  const size_t begin = each * index + std::min(index, more);
+  const size_t end = begin + each + (index < more);
   const auto at = [&](size_t unit) { return unit < units ? unit * grain : n; };
   return {at(begin), at(end)};
+}
+
+// A share is taken front to back (one stream for the prefetcher) in eight runs or so, and in
+// smaller ones at its end, where a thread without work takes runs from the back of whoever has
+// most left. A thread that loses its CPU thus holds up one run.
+std::pair<size_t, size_t> Worker::TakeRun(size_t tiles) {
+  ThreadTeam::State& state = *team_->state_;
+  Padded<uint64_t>* const words =
+      &state.ranges[tile_op_ % kTileSlots * static_cast<size_t>(state.threads)];
+  const size_t unit = tiles / kMostUnits + 1;
+  const size_t units = tiles / unit + (tiles % unit != 0);
+  const auto most = static_cast<uint32_t>(units / (8 * static_cast<size_t>(count_)) + 1);
+  const uint32_t least = most / 4 + 1;
+  // What is left of worker i's share, and the word that says so.
+  const auto read = [&](int i, uint64_t& seen) {
+    seen = words[i].value.load(std::memory_order_relaxed);
+    const Range range = Range::Of(seen);
+    const auto later = static_cast<int32_t>(range.tag - tile_op_);
+    if (later == 0) return range;
+    if (later > 0) return Range{tile_op_, 0, 0};
+    const auto [begin, end] = ShareOf(i, units, 1);
+    return Range{tile_op_, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
+  };
+
+  int from = index_;
+  for (;;) {
+    uint64_t seen;
+    Range range = read(from, seen);
+    const uint32_t left = range.back - range.front;
+    const uint32_t run = std::min(left, std::clamp(left / 2, least, most));
+    if (run > 0) {
+      const uint32_t begin = from == index_ ? range.front : range.back - run;
+      if (from == index_) {
+        range.front += run;
+      } else {
+        range.back -= run;
+      }
+      // Relaxed: what the tiles read and write is ordered by barriers.
+      if (!words[from].value.compare_exchange_strong(seen, range.Word(),
+                                                     std::memory_order_relaxed)) {
+        continue;
+      }
+      return {begin * unit, std::min(tiles, (begin + run) * unit)};
+    }
+    uint32_t best = 0;
+    for (int i = 0; i < count_; ++i) {
+      const Range other = read(i, seen);
+      if (other.back - other.front > best) {
+        best = other.back - other.front;
+        from = i;
+      }
+    }
+    if (best == 0) return {0, 0};
+  }
 }
 
 size_t Worker::Next(int counter) {
@@ -211,6 +305,7 @@ Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
   state.usable_cpus = machine.UsableCpus();
   state.serial = ++serials;
   state.bindings = WorkerBindings(machine, state.threads);
+  state.ranges = std::vector<Padded<uint64_t>>(kTileSlots * static_cast<size_t>(state.threads));
   // OMP_PROC_BIND and its kin: the user has placed the threads already.
   state.bind = omp_get_proc_bind() == omp_proc_bind_false;
   return team;
@@ -232,6 +327,7 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
   CHECK(!state->running.exchange(true, std::memory_order_acquire));
   ShortenIdleSpin();
   const int wanted = threads == 0 ? state->threads : threads;
+  state->FreshRanges(wanted);
   for (auto& counter : state->counters) counter.value.store(0, std::memory_order_relaxed);
   ThreadTeam* const self = this;
   const auto* const body = &fn;
@@ -245,11 +341,13 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
     worker.team_ = self;
     worker.index_ = omp_get_thread_num();
     worker.count_ = omp_get_num_threads();  // OMP_THREAD_LIMIT may give fewer than asked for
+    worker.tile_op_ = state->tile_op;
     state->BindWorker(worker.index_);
     (*body)(worker);
     state->finished.value.fetch_add(1, std::memory_order_release);
     // Ours spins briefly; OpenMP's join, left to wait for a worker without a CPU, spins for 7 ms.
     if (worker.count_ > 1) state->Barrier(worker.index_, worker.count_);
+    if (worker.index_ == 0) state->tile_op = worker.tile_op_;
   }
   (void)state->finished.value.exchange(0, std::memory_order_acquire);
   state->running.store(false, std::memory_order_release);

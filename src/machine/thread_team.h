@@ -26,15 +26,21 @@ class Worker {
   // This worker's contiguous share of [0, n), in multiples of `grain` (the last share may be
   // ragged). Static: the same for the same n, count and grain.
   std::pair<size_t, size_t> Share(size_t n, size_t grain = 1) const;
-  // Calls fn(begin, end) for runs of tiles, ascending, so that over all workers of the region each
+  // Calls fn(begin, end) for runs of tiles so that over all workers of the region each
   // tile of [0, tiles) is done once. Every worker calls it with the same `tiles` and in the same
   // order among its ForTiles and Barrier calls. A worker begins with its own Share(tiles); which
   // other tiles it gets depends on time, so no byte may depend on who does a tile, and whoever
   // reads the results waits for a Barrier(). Returns when no tile is left to take.
   template <class F>
   void ForTiles(size_t tiles, F&& fn) {
-    const auto [begin, end] = Share(tiles);
-    if (begin < end) fn(begin, end);
+    if (count_ == 1) {
+      if (tiles > 0) fn(size_t{0}, tiles);
+      return;
+    }
+    ++tile_op_;
+    for (std::pair<size_t, size_t> run; (run = TakeRun(tiles)).first < run.second;) {
+      fn(run.first, run.second);
+    }
   }
   // Next index of a shared counter, for dynamic work lists; Barrier() before reuse. Counters: 0..3,
   // reset by ResetCounter (one worker, between barriers).
@@ -43,9 +49,13 @@ class Worker {
 
  private:
   friend class ThreadTeam;
+  std::pair<size_t, size_t> ShareOf(int worker, size_t n, size_t grain) const;
+  // The next run of this worker in its latest ForTiles; empty when none is left.
+  std::pair<size_t, size_t> TakeRun(size_t tiles);
+
   ThreadTeam* team_ = nullptr;
   int index_ = 0, count_ = 1;
-  uint32_t sense_ = 0;
+  uint32_t tile_op_ = 0;  // number of the latest ForTiles; the same on every worker
 };
 
 class ThreadTeam {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -163,6 +164,125 @@ TEST(Share, PartitionsInGrains) {
       }
     }
   }
+}
+
+// No time limit: a wait that does not end is the failure.
+template <class Condition>
+void WaitUntil(const Condition& condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+// Each tile is done once, in ascending runs, whoever is late.
+TEST(ForTiles, EveryTileOnce) {
+  for (int threads : {1, 2, 3, 7}) {
+    auto team = Team(threads);
+    for (size_t tiles : {0, 1, 2, 6, 7, 63, 1000, 65535, 65536, 300001}) {
+      std::vector<int> done(tiles);  // plain: no two workers may touch one tile
+      team->Run([&](Worker& worker) {
+        worker.ForTiles(tiles, [&](size_t begin, size_t end) {
+          EXPECT_LT(begin, end);
+          for (size_t i = begin; i < end; ++i) ++done[i];
+        });
+        worker.Barrier();
+        for (int times : done) ASSERT_EQ(times, 1);
+      });
+    }
+  }
+}
+
+// A worker that is stopped before it comes, or in its first run, leaves the rest to the others.
+TEST(ForTiles, OthersDoTheShareOfALateWorker) {
+  auto team = Team(3);
+  constexpr size_t kTiles = 240;
+  for (const bool inside : {false, true}) {
+    for (int late = 0; late < 3; ++late) {
+      std::vector<int> by(kTiles, -1);
+      std::atomic<size_t> others{0};
+      size_t mine = 0;
+      team->Run([&](Worker& worker) {
+        const bool me = worker.index() == late;
+        const auto wait = [&] { WaitUntil([&] { return others + mine == kTiles; }); };
+        if (me && !inside) wait();
+        worker.ForTiles(kTiles, [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) by[i] = worker.index();
+          if (me) {
+            mine += end - begin;
+            wait();
+          } else {
+            others += end - begin;
+          }
+        });
+      });
+      EXPECT_EQ(std::count(by.begin(), by.end(), -1), 0);
+      // One run is an eighth of a share at most (and one tile).
+      EXPECT_EQ(mine, static_cast<size_t>(std::count(by.begin(), by.end(), late)));
+      EXPECT_LE(mine, inside ? 11u : 0u);
+    }
+  }
+}
+
+// Calls without barriers between them: a worker may be many calls behind when it wakes, the words
+// that say what is left of its call have been used again, and it must take nothing.
+TEST(ForTiles, AWorkerManyCallsBehindTakesNothing) {
+  auto team = Team(2);
+  for (const int calls : {1, 3, 8, 9, 40}) {
+    std::vector<std::vector<int>> done(calls, std::vector<int>(100));
+    for (int late = 0; late < 2; ++late) {
+      std::atomic<int> left{0};
+      team->Run([&](Worker& worker) {
+        const bool me = worker.index() == late;
+        for (int call = 0; call < calls; ++call) {
+          worker.ForTiles(call % 3 == 2 ? 1 : 100, [&](size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i) ++done[call][i];
+            if (me) WaitUntil([&] { return left == calls; });
+          });
+          if (!me) left = call + 1;
+        }
+      });
+      for (int call = 0; call < calls; ++call) {
+        for (size_t i = 0; i < 100; ++i) {
+          ASSERT_EQ(done[call][i], (late + 1) * (i == 0 || call % 3 != 2)) << call << " " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(ForTiles, ManyShortCallsWithBarriers) {
+  for (int threads : {2, 5}) {
+    auto team = Team(threads);
+    std::vector<size_t> cells(64);
+    for (int region = 0; region < 20; ++region) {
+      const int count = region % 2 ? threads : threads - 1;
+      team->Run(
+          [&](Worker& worker) {
+            for (int round = 0; round < 100; ++round) {
+              worker.ForTiles(cells.size(), [&](size_t begin, size_t end) {
+                for (size_t i = begin; i < end; ++i) ++cells[i];
+              });
+              worker.Barrier();
+            }
+          },
+          count);
+    }
+    for (size_t cell : cells) ASSERT_EQ(cell, 2000u);
+  }
+}
+
+// What keeps the prefetchers and the right NUMA node busy.
+TEST(ForTiles, BeginsWithTheOwnShare) {
+  auto team = Team(4);
+  std::atomic<int> begun{0};
+  std::vector<size_t> first(4, SIZE_MAX);
+  team->Run([&](Worker& worker) {
+    worker.ForTiles(400, [&](size_t begin, size_t) {
+      if (first[worker.index()] != SIZE_MAX) return;
+      first[worker.index()] = begin;
+      ++begun;
+      WaitUntil([&] { return begun == 4; });
+    });
+  });
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(first[i], 100 * i);
 }
 
 TEST(Counter, DealsEachIndexOnce) {
