@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "src/base/status.h"
@@ -75,6 +76,16 @@ class ThreadTeam {
   // Time that workers have waited in barriers since creation, the one that ends Run included, added
   // up over the workers. Against size() times the time in Run it is the share that was lost.
   uint64_t wait_ns() const;
+  // Time in Run, added up over the workers, in which a worker neither ran nor slept in a barrier:
+  // other programs (or a quota) kept its CPU from it.
+  uint64_t lost_ns() const;
+
+  // Between regions. True: from the next one on workers are not bound to a core each but run on any
+  // core of the team (for a core that another program keeps busy).
+  void LetWorkersMove(bool moving);
+  // Between regions. Shares become proportional to these relative speeds of the workers, one each
+  // and above 0; empty: equal shares.
+  void SetRates(std::span<const double> rates);
 
  private:
   friend class Worker;

@@ -166,6 +166,64 @@ TEST(Share, PartitionsInGrains) {
   }
 }
 
+TEST(Share, FollowsTheRatesOfTheWorkers) {
+  auto team = Team(3);
+  const double rates[] = {1.0, 0.5, 0.25};
+  team->SetRates(rates);
+  for (size_t n : {size_t{0}, size_t{1}, size_t{7000}, SIZE_MAX - 1}) {
+    std::vector<std::pair<size_t, size_t>> shares(3);
+    team->Run([&](Worker& worker) { shares[worker.index()] = worker.Share(n); });
+    size_t at = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(shares[i].first, at);
+      at = shares[i].second;
+      EXPECT_NEAR(static_cast<double>(at - shares[i].first) / 7000,
+                  static_cast<double>(n) / 7000 * rates[i] / 1.75,
+                  static_cast<double>(n) * 1e-8 + 1);
+    }
+    EXPECT_EQ(at, n);
+  }
+  // Fewer workers share by the same rates; tiles begin with the same shares and are all done.
+  std::vector<int> done(300);
+  size_t second = 0;
+  team->Run(
+      [&](Worker& worker) {
+        if (worker.index() == 1) second = worker.Share(300).first;
+        worker.ForTiles(300, [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) ++done[i];
+        });
+      },
+      2);
+  EXPECT_NEAR(static_cast<double>(second), 200, 1);
+  EXPECT_EQ(std::count(done.begin(), done.end(), 1), 300);
+  team->SetRates({});
+  team->Run([&](Worker& worker) {
+    if (worker.index() == 1) second = worker.Share(300).first;
+  });
+  EXPECT_EQ(second, 100u);
+}
+
+TEST(ThreadTeam, WorkersThatMayMoveDoTheSame) {
+  auto team = Team(2);
+  for (const bool moving : {true, false, true}) {
+    team->LetWorkersMove(moving);
+    std::atomic<int> ran{0};
+    team->Run([&](Worker&) { ran.fetch_add(1); });
+    EXPECT_EQ(ran.load(), 2);
+  }
+}
+
+// Eight workers that compute on one CPU each have it for an eighth of the time.
+TEST(ThreadTeam, CountsTimeThatOthersHadTheCpu) {
+  auto team = Team(4 * ThisMachine().UsableCpus());
+  const uint64_t before = team->lost_ns();
+  std::atomic<int> sum{0};
+  team->Run([&](Worker&) {
+    for (int i = 0; i < 20'000'000; ++i) sum.store(i, std::memory_order_relaxed);
+  });
+  EXPECT_GT(team->lost_ns(), before);
+}
+
 // No time limit: a wait that does not end is the failure.
 template <class Condition>
 void WaitUntil(const Condition& condition) {
