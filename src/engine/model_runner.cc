@@ -61,6 +61,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   ASSIGN_OR_RETURN(r->team_, ThreadTeam::Create(std::max(o.threads, o.threads_batch)));
   if (o.threads == 0) o.threads = r->team_->size();
   if (o.threads_batch == 0) o.threads_batch = o.threads;
+  r->decode_size_ = TeamSize(o.threads);
   Result<std::unique_ptr<Model>> model =
       Model::Load(std::move(gguf), o.weights, o.activations, *r->team_, progress);
   if (!model.ok()) return model.status().Within(path);
@@ -99,8 +100,21 @@ std::unique_ptr<KvSequence> ModelRunner::NewSequence() {
 }
 
 void ModelRunner::Forward(const Batch& batch, bool decode, float* logits) {
-  model_->Forward(*team_, decode ? options_.threads : options_.threads_batch, *workspace_, batch,
-                  logits);
+  if (!decode || !options_.adapt_threads) {
+    const int threads = decode ? options_.threads : options_.threads_batch;
+    team_->LetWorkersMove(false);
+    model_->Forward(*team_, threads, *workspace_, batch, logits);
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  const int threads = decode_size_.threads();
+  team_->LetWorkersMove(threads < options_.threads);
+  const uint64_t lost_ns = team_->lost_ns();
+  const auto start = Clock::now();
+  model_->Forward(*team_, threads, *workspace_, batch, logits);
+  decode_size_.Passed(batch.tokens.size(),
+                      std::chrono::duration<double>(Clock::now() - start).count(),
+                      static_cast<double>(team_->lost_ns() - lost_ns) * 1e-9);
 }
 
 void ModelRunner::Logits(size_t first, size_t count, float* logits) {

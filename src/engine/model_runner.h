@@ -10,6 +10,7 @@
 #include <string>
 
 #include "src/base/status.h"
+#include "src/machine/team_size.h"
 #include "src/model/model.h"
 
 namespace sluice {
@@ -23,6 +24,8 @@ struct RunnerOptions {
   size_t sequences = 1;   // that the KV pool holds at full context
   int threads = 0;        // decode; 0: one per physical core allowed
   int threads_batch = 0;  // prefill; 0: as decode
+  // Fewer decode threads while other programs keep CPUs busy and fewer are faster.
+  bool adapt_threads = true;
 };
 
 class ModelRunner {
@@ -57,6 +60,7 @@ class ModelRunner {
   ModelRunner() = default;
   RunnerOptions options_;
   std::unique_ptr<ThreadTeam> team_;
+  TeamSize decode_size_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<KvPool> pool_;
