@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 
 #include "cli/default_model.h"
 #include "cli/model_path.h"
@@ -42,6 +43,11 @@ void ModelFlags::AddTo(CLI::App& command) {
           "panels, or repack when the cache cannot be written")
       ->capture_default_str();
   command
+      .add_option("--huge-pages", huge_pages,
+                  "Pages of 2 MB for the weights: on (at the cost of a copy where the file system "
+                  "has none), off; auto: where they cost nothing and are no slower")
+      ->capture_default_str();
+  command
       .add_option("--kv-type,--cache-type-k,--ctk,--cache-type-v,--ctv", kv_type,
                   "Keys and values in the cache: f32, f16, bf16 or q8")
       ->capture_default_str();
@@ -57,6 +63,7 @@ void ModelFlags::AddTo(CLI::App& command) {
 Result<RunnerOptions> ModelFlags::Options() const {
   RunnerOptions o;
   ASSIGN_OR_RETURN(o.weights, ParseLoadMode(weights));
+  ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(huge_pages));
   bool known = false;
   for (KvType t : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
     if (kv_type == KvTypeName(t)) {
@@ -114,9 +121,11 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
     return ModelRunner::Create(path, options,
                                [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
   }();
-  if (runner.ok() && !(*runner)->model().load_note().empty()) {
-    std::fprintf(stderr, "sluice %s: %s\n", command.c_str(),
-                 (*runner)->model().load_note().c_str());
+  if (runner.ok()) {
+    std::istringstream notes((*runner)->model().load_note());
+    for (std::string note; std::getline(notes, note);) {
+      std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), note.c_str());
+    }
   }
   return runner;
 }

@@ -37,6 +37,7 @@ int ReportError(const std::string& command, const Status& status);
 struct ModelFlags {
   std::string model, positional_model;
   std::string weights = "auto";
+  std::string huge_pages = "auto";
   std::string kv_type = "f16";
   std::string activations = "int8";
   size_t context = 0;

@@ -53,8 +53,8 @@ rule("[^A-Za-z](RmsNorm|LayerNorm|SiluMul|GeluTanhMul|GeluErfMul|ReluMul|Clamped
   "^(simd|quant|tests|bench)/|^src/model/ops\\.cc|^src/machine/"
   "only src/model/ops.cc calls the row kernels")
 rule("include <(sys/mman|sched|hwloc|numa|numaif|sys/sysinfo|pthread|omp)\\.h>"
-  "^(src/machine|tests|bench)/|^src/base/(mapped_file|arena)\\.cc"
-  "only src/machine, mapped_file.cc and arena.cc ask the system about cores and memory")
+  "^(src/machine|tests|bench)/|^src/base/(mapped_file|memory_lock|arena)\\.cc"
+  "only src/machine and src/base/{mapped_file,memory_lock,arena}.cc ask the system about cores and memory")
 rule("\"(blk\\.|token_embd|output_norm|[a-z_%]*\\.attention\\.)" "^(src/file|tests|bench)/|^src/model/(arch/|binder|config_reader)"
   "only the architectures, the binder and src/file know tensor names and model keys")
 rule("\"tokenizer\\." "^(src/text|src/file|tests|bench)/"

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "src/base/status.h"
 
@@ -14,8 +15,9 @@ namespace sluice {
 class Arena {
  public:
   Arena() = default;  // empty
-  // Reserves `bytes` of zeroed memory; a page costs RAM once it is touched.
-  static Result<Arena> Create(size_t bytes);
+  // Reserves `bytes` of zeroed memory; a page costs RAM once it is touched. From 4 MB on it begins
+  // at a multiple of 2 MB and asks for pages of that size, unless `huge` is false.
+  static Result<Arena> Create(size_t bytes, bool huge = true);
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;
@@ -28,6 +30,9 @@ class Arena {
     return reinterpret_cast<T*>(Allocate(n * sizeof(T)));
   }
 
+  // Keeps in RAM what has been touched and what will be; the error says what to do.
+  Status Lock(const std::string& what) const;
+
   uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
   size_t used() const { return used_; }
@@ -35,6 +40,8 @@ class Arena {
  private:
   uint8_t* data_ = nullptr;
   size_t size_ = 0, used_ = 0;
+  void* map_ = nullptr;  // what munmap takes; data_ is the first aligned address in it
+  size_t map_bytes_ = 0;
 };
 
 }  // namespace sluice

@@ -7,8 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <vector>
+
+#include "src/base/memory_lock.h"
 
 namespace sluice {
 namespace {
@@ -59,6 +64,30 @@ void Advise(const uint8_t* data, size_t size, size_t offset, size_t length, int 
   madvise(const_cast<uint8_t*>(data) + begin, end - begin, advice);  // a hint: failure is harmless
 }
 
+// Maps the file at an address that is a multiple of 2 MB: only there can the system map 2 MB of it
+// with one entry. Linux does so by itself, for some file systems and since some versions.
+void* MapAligned(int fd, size_t size) {
+  constexpr size_t kHuge = 2 << 20;
+  if (size < kHuge) return mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  void* reserved =
+      mmap(nullptr, size + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  const auto begin = reinterpret_cast<uintptr_t>(reserved);
+  const uintptr_t at = (begin + kHuge - 1) / kHuge * kHuge;
+  const uintptr_t end = (at + size + PageBytes() - 1) / PageBytes() * PageBytes();
+  void* map = mmap(reinterpret_cast<void*>(at), size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (map == MAP_FAILED) {
+    const int error = errno;
+    munmap(reserved, size + kHuge);
+    errno = error;
+    return MAP_FAILED;
+  }
+  // What was reserved on either side goes back.
+  if (at > begin) munmap(reserved, at - begin);
+  if (begin + size + kHuge > end) munmap(reinterpret_cast<void*>(end), begin + size + kHuge - end);
+  return map;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
@@ -79,7 +108,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
   mapped->size_ = static_cast<size_t>(info.st_size);
   mapped->modified_ns_ = static_cast<uint64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
                          static_cast<uint64_t>(info.st_mtim.tv_nsec);
-  void* map = mmap(nullptr, mapped->size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  void* map = MapAligned(file.get(), mapped->size_);
   mapped->is_map_ = map != MAP_FAILED;
   if (!mapped->is_map_ && errno != ENODEV && errno != EINVAL) return OsError(path, "cannot map");
   if (!mapped->is_map_) {
@@ -105,6 +134,30 @@ void MappedFile::DontNeed(size_t offset, size_t length) const {
   // On an anonymous copy this would zero the bytes.
   if (is_map_) Advise(data_, size_, offset, length, MADV_DONTNEED);
 }
+
+void MappedFile::PreferHugePages(bool on) const {
+  if (!is_map_) return;
+  Advise(data_, size_, 0, size_, on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  Advise(data_, size_, 0, size_, MADV_DONTNEED);  // small entries made so far would stay small
+}
+
+uint64_t MappedFile::HugeBytes() const {
+  std::ifstream maps("/proc/self/smaps");
+  const auto begin = reinterpret_cast<uintptr_t>(data_);
+  uint64_t bytes = 0, kb = 0;
+  bool ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
+      ours = from >= begin && from < begin + size_;
+    } else if (ours && std::sscanf(line.c_str(), "FilePmdMapped: %" SCNu64, &kb) == 1) {
+      bytes += kb << 10;
+    }
+  }
+  return bytes;
+}
+
+Status MappedFile::Lock() const { return LockMemory(data_, size_, path_); }
 
 uint64_t MappedFile::ResidentBytes() const {
   const size_t pages = (size_ + PageBytes() - 1) / PageBytes();

@@ -36,6 +36,15 @@ class MappedFile {
   void WillNeed(size_t offset, size_t length) const;  // start reading ahead
   void DontNeed(size_t offset,
                 size_t length) const;  // leave our page table; the bytes stay readable
+  // Whether to map the file 2 MB at a time. `true` also makes reads from disk fetch 2 MB pieces
+  // that stay together in the page cache, which is what such mappings need; so say it before the
+  // first touch, and not of a file of which only parts will be read. Hints: file systems without
+  // large folios (ext4 before Linux 6.16) keep small pages.
+  void PreferHugePages(bool on) const;
+  // Bytes that are mapped by huge pages now; 0 where the system cannot say.
+  uint64_t HugeBytes() const;
+  // Keeps the file in RAM until the object dies; reads all of it. The error says what to do.
+  Status Lock() const;
   // Bytes of the file now in RAM (mincore), whole pages.
   uint64_t ResidentBytes() const;
 

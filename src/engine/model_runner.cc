@@ -63,7 +63,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   if (o.threads_batch == 0) o.threads_batch = o.threads;
   r->decode_size_ = TeamSize(o.threads);
   Result<std::unique_ptr<Model>> model =
-      Model::Load(std::move(gguf), o.weights, o.activations, *r->team_, progress);
+      Model::Load(std::move(gguf), o.weights, o.activations, *r->team_, progress, o.placement);
   if (!model.ok()) return model.status().Within(path);
   r->model_ = *std::move(model);
 

@@ -17,6 +17,7 @@ namespace sluice {
 
 struct RunnerOptions {
   LoadMode weights = LoadMode::kAuto;
+  Placement placement;
   Activations activations = Activations::kInt8;
   KvType kv_type = KvType::kF16;
   size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows

@@ -50,12 +50,19 @@ class PanelFile {
   // The panels of a tensor, 4096-byte aligned, in the order of MakePanels; null: not in this file.
   const uint8_t* Find(std::string_view tensor) const;
 
-  // Compares all data with its checksums; reads the whole file. Open checks the directory only.
-  Status Verify() const;
+  // Compares all data with its checksums, kCorrupt if they differ; reads the whole file. Open
+  // checks the directory only.
+  Status Verify(const ParallelFor& parallel_for) const;
+
+  // The same, unless it was done since the machine started: what was read then is in memory or was
+  // written by us. Remembered in a file of a line beside this one.
+  Status VerifyOncePerBoot(const ParallelFor& parallel_for) const;
 
   const std::string& path() const { return file_->path(); }
   uint64_t bytes() const { return file_->bytes().size(); }
   uint64_t ResidentBytes() const { return file_->ResidentBytes(); }
+  // The map, for hints on how to hold it in memory.
+  const MappedFile& file() const { return *file_; }
 
  private:
   struct Entry {

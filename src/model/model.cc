@@ -35,7 +35,8 @@ Result<Config> ReadConfig(const Gguf& gguf) {
 
 Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode mode,
                                            Activations activations, ThreadTeam& team,
-                                           const LoadProgress& progress) {
+                                           const LoadProgress& progress,
+                                           const Placement& placement) {
   std::unique_ptr<Model> m(new Model(std::move(gguf), activations));
   ConfigReader reader(*m->gguf_);
   ASSIGN_OR_RETURN(m->architecture_, ArchitectureOf(reader));
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode 
     return binder.status();
   };
   RETURN_IF_ERROR(bind());  // checks shapes, collects the matrices
-  RETURN_IF_ERROR(m->store_.Fill(mode, team, progress));
+  RETURN_IF_ERROR(m->store_.Fill(mode, placement, team, progress));
   RETURN_IF_ERROR(bind());  // hands out where they lie
   m->CountBytes();
   return m;

@@ -27,10 +27,11 @@ Result<Config> ReadConfig(const Gguf& gguf);
 
 class Model {
  public:
-  // Checks every tensor, then holds the weights as `mode` says.
+  // Checks every tensor, then holds the weights as `mode` and `placement` say.
   static Result<std::unique_ptr<Model>> Load(std::unique_ptr<Gguf> gguf, LoadMode mode,
                                              Activations activations, ThreadTeam& team,
-                                             const LoadProgress& progress = {});
+                                             const LoadProgress& progress = {},
+                                             const Placement& placement = {});
 
   const Gguf& gguf() const { return *gguf_; }
   const Config& config() const { return config_; }

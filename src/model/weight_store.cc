@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <span>
 
 #include "src/file/panel_file.h"
 #include "src/file/panel_rows.h"
+#include "src/machine/huge_pages.h"
+#include "src/machine/memory_use.h"
 
 namespace sluice {
 
@@ -20,6 +26,14 @@ const char* LoadModeName(LoadMode mode) {
       return "gguf";
   }
   return "";
+}
+
+Result<HugePages> ParseHugePages(const std::string& word) {
+  if (word == "auto") return HugePages::kAuto;
+  if (word == "on") return HugePages::kOn;
+  if (word == "off") return HugePages::kOff;
+  return Status(StatusCode::kInvalidArgument,
+                "--huge-pages: expected auto, on or off, found " + word);
 }
 
 Result<LoadMode> ParseLoadMode(const std::string& word) {
@@ -60,45 +74,141 @@ const float* WeightStore::Floats(const GgufTensor& tensor) {
   return values.data();
 }
 
-Status WeightStore::Fill(LoadMode mode, ThreadTeam& team, const LoadProgress& progress) {
+Status WeightStore::Fill(LoadMode mode, const Placement& placement, ThreadTeam& team,
+                         const LoadProgress& progress) {
   filled_ = true;
+  placement_ = placement;
   mode_ = mode == LoadMode::kAuto ? LoadMode::kPanels : mode;
+  Status status;
   if (mode_ == LoadMode::kPanels) {
-    Status status = FillPanelFile(team, progress);
-    if (status.ok()) return status;
-    if (mode == LoadMode::kPanels && status.code() != StatusCode::kIo) return status;
-    // A full or read-only disk: the same panels in memory.
-    note_ = status.message() + "; weights are repacked in memory instead";
-    mode_ = LoadMode::kRepack;
+    status = FillPanelFile(team, progress);
+    if (!status.ok() && mode == LoadMode::kPanels && status.code() != StatusCode::kIo) {
+      return status;
+    }
+    if (!status.ok()) {
+      // A full or read-only disk: the same panels in memory.
+      Note(status.message() + "; weights are repacked in memory instead");
+      mode_ = LoadMode::kRepack;
+    }
   }
-  return mode_ == LoadMode::kRepack ? Repack(team, progress) : Status();
+  if (mode_ == LoadMode::kRepack) status = Repack(team, progress);
+  if (status.ok() && placement_.lock) LockWeights();
+  return status;
 }
+
+void WeightStore::Note(const std::string& line) { note_ += (note_.empty() ? "" : "\n") + line; }
+
+namespace {
+
+// Below this, large pages lose; between it and 1 is noise.
+constexpr double kLosingGain = 0.95;
+
+// Touches the file once in 2 MB, which is enough where it is mapped by large pages, and asks.
+bool MappedHuge(const MappedFile& file) {
+  const std::span<const uint8_t> bytes = file.bytes();
+  for (size_t at = 0; at < bytes.size(); at += 2 << 20) {
+    static_cast<void>(*static_cast<const volatile uint8_t*>(bytes.data() + at));
+  }
+  return file.HugeBytes() >= bytes.size() / 10 * 9;
+}
+
+PanelFile::ParallelFor Over(ThreadTeam& team) {
+  return [&team](size_t n, const std::function<void(size_t)>& fn) {
+    team.Run([&](Worker& w) {
+      if (w.index() == 0) w.ResetCounter(0);
+      w.Barrier();
+      for (size_t i = w.Next(0); i < n; i = w.Next(0)) fn(i);
+    });
+  };
+}
+
+}  // namespace
 
 Status WeightStore::FillPanelFile(ThreadTeam& team, const LoadProgress& progress) {
   const bool any = std::any_of(order_.begin(), order_.end(),
                                [](const GgufTensor* t) { return PanelShapeOf(*t).has_value(); });
   if (!any) return Status();  // nothing to hold in panels
-  Result<std::unique_ptr<PanelFile>> file = PanelFile::Open(gguf_);
-  const auto missing = [&] {
-    return std::any_of(order_.begin(), order_.end(), [&](const GgufTensor* t) {
-      return PanelShapeOf(*t) && !(*file)->Find(t->name);
-    });
-  };
-  if (!file.ok() || missing()) {
-    const auto parallel_for = [&](size_t n, const std::function<void(size_t)>& fn) {
-      team.Run([&](Worker& w) {
-        if (w.index() == 0) w.ResetCounter(0);
-        w.Barrier();
-        for (size_t i = w.Next(0); i < n; i = w.Next(0)) fn(i);
-      });
-    };
-    RETURN_IF_ERROR(PanelFile::Write(gguf_, order_, parallel_for, progress));
-    file = PanelFile::Open(gguf_);
-    if (!file.ok()) return file.status();
+  if (!OpenPanelFile(team).ok()) {
+    RETURN_IF_ERROR(PanelFile::Write(gguf_, order_, Over(team), progress));
+    RETURN_IF_ERROR(OpenPanelFile(team));
   }
-  panel_file_ = *std::move(file);
   for (const GgufTensor* t : order_) placed_[t] = panel_file_->Find(t->name);
+  if (placement_.huge_pages == HugePages::kOn) return CopyPanelFile(team);
   return Status();
+}
+
+// Opens the sidecar, whole and undamaged, and maps it as asked for.
+Status WeightStore::OpenPanelFile(ThreadTeam& team) {
+  ASSIGN_OR_RETURN(panel_file_, PanelFile::Open(gguf_));
+  for (const GgufTensor* t : order_) {
+    if (PanelShapeOf(*t) && !panel_file_->Find(t->name)) {
+      return Status(StatusCode::kNotFound,
+                    panel_file_->path() + ": lacks tensor " + std::string(t->name));
+    }
+  }
+  panel_file_->file().PreferHugePages(placement_.huge_pages != HugePages::kOff);
+  // More than memory holds: reading it now would only push out what was read.
+  if (panel_file_->bytes() < AvailableMemoryBytes()) {
+    RETURN_IF_ERROR(panel_file_->VerifyOncePerBoot(Over(team)));
+  }
+  if (placement_.huge_pages == HugePages::kAuto) PlacePanelFile(team);
+  return Status();
+}
+
+// Large pages where they are no slower on this machine.
+void WeightStore::PlacePanelFile(ThreadTeam& team) {
+  const std::string path = std::filesystem::path(panel_file_->path()).parent_path() / "huge_pages";
+  std::optional<double> gain = RecallHugePageGain(path, team);
+  const MappedFile& file = panel_file_->file();
+  if (!gain) {
+    if (!MappedHuge(file)) return;  // nothing to compare with
+    const Result<std::unique_ptr<MappedFile>> small = MappedFile::Open(file.path());
+    if (!small.ok()) return;
+    (*small)->PreferHugePages(false);
+    const auto measure = [&] {
+      return HugePageGain(team, (*small)->bytes().data(), file.bytes().data(), file.bytes().size());
+    };
+    gain = measure();
+    if (*gain < kLosingGain) gain = std::max(*gain, measure());  // a busy moment is not remembered
+    RememberHugePageGain(path, team, *gain);
+  }
+  if (*gain < kLosingGain) file.PreferHugePages(false);
+}
+
+// Where the map has small pages all the same: the panels once more, in memory that has large ones.
+Status WeightStore::CopyPanelFile(ThreadTeam& team) {
+  if (MappedHuge(panel_file_->file())) return Status();
+  if (panel_file_->bytes() > AvailableMemoryBytes() / 2) {
+    Note("--huge-pages on: expected " + std::to_string(panel_file_->bytes() >> 19) +
+         " MiB of free memory for a copy of the weights, found " +
+         std::to_string(AvailableMemoryBytes() >> 20) + "; they stay in small pages");
+    return Status();
+  }
+  ASSIGN_OR_RETURN(arena_, Arena::Create(panel_file_->bytes()));
+  for (auto& [tensor, panels] : placed_) {
+    if (panels == nullptr) continue;
+    const uint8_t* const from = panels;
+    const PanelShape shape = *PanelShapeOf(*tensor);
+    uint8_t* const to = arena_.Allocate(shape.bytes(), 4096);
+    team.Run([&](Worker& w) {
+      const auto [begin, end] = w.Share(shape.panels());
+      std::memcpy(to + begin * shape.panel_bytes, from + begin * shape.panel_bytes,
+                  (end - begin) * shape.panel_bytes);
+    });
+    panels = to;
+  }
+  panel_file_.reset();
+  return Status();
+}
+
+void WeightStore::LockWeights() {
+  Status status;
+  if (panel_file_) {
+    status = panel_file_->file().Lock();
+  } else if (arena_.size() > 0) {
+    status = arena_.Lock("the weights");
+  }
+  if (!status.ok()) Note(status.message());
 }
 
 Status WeightStore::Repack(ThreadTeam& team, const LoadProgress& progress) {
@@ -115,7 +225,7 @@ Status WeightStore::Repack(ThreadTeam& team, const LoadProgress& progress) {
       total += (shape->bytes() + 4095) / 4096 * 4096;
     }
   }
-  ASSIGN_OR_RETURN(arena_, Arena::Create(total));
+  ASSIGN_OR_RETURN(arena_, Arena::Create(total, placement_.huge_pages != HugePages::kOff));
   uint64_t done = 0;
   for (Job& job : jobs) {
     job.out = arena_.Allocate(job.shape.bytes(), 4096);

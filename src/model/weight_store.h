@@ -31,6 +31,20 @@ Result<LoadMode> ParseLoadMode(const std::string& word);
 // and not its rounding, floats, with quantised rows decoded in place (slow).
 enum class Activations : uint8_t { kInt8, kF32 };
 
+// Pages of 2 MB for the weights.
+//   on    also copies a sidecar that the system maps by small pages into memory that has large ones
+//   auto  what costs nothing: maps by large pages where the system can, unless this machine reads
+//         them more slowly (measured once)
+enum class HugePages : uint8_t { kAuto, kOn, kOff };
+// An error if the word is none of auto, on, off.
+Result<HugePages> ParseHugePages(const std::string& word);
+
+// Where and how weights lie in memory; never what they are.
+struct Placement {
+  HugePages huge_pages = HugePages::kAuto;
+  bool lock = false;  // keep them in RAM
+};
+
 // Bytes done of bytes in all, while panels are made.
 using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
@@ -48,18 +62,25 @@ class WeightStore {
   const float* Floats(const GgufTensor& tensor);
 
   // Makes the panels of every tensor placed so far. kAuto: panels, or repack when no sidecar can be
-  // written; note() then says why.
-  Status Fill(LoadMode mode, ThreadTeam& team, const LoadProgress& progress);
+  // written. note() then says why, and what else could not be had: lines.
+  Status Fill(LoadMode mode, const Placement& placement, ThreadTeam& team,
+              const LoadProgress& progress);
   LoadMode mode() const { return mode_; }
   const std::string& note() const { return note_; }
   Activations activations() const { return activations_; }
 
  private:
   Status FillPanelFile(ThreadTeam& team, const LoadProgress& progress);
+  Status OpenPanelFile(ThreadTeam& team);
+  void PlacePanelFile(ThreadTeam& team);
+  Status CopyPanelFile(ThreadTeam& team);
   Status Repack(ThreadTeam& team, const LoadProgress& progress);
+  void LockWeights();
+  void Note(const std::string& line);
 
   const Gguf& gguf_;
   const Activations activations_;
+  Placement placement_;
   LoadMode mode_ = LoadMode::kGguf;
   std::string note_;
   bool filled_ = false;

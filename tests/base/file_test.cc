@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "src/base/atomic_file.h"
 #include "src/base/mapped_file.h"
+#include "src/base/memory_lock.h"
 #include "tests/base/temp_folder.h"
 
 namespace sluice {
@@ -44,6 +46,51 @@ TEST(MappedFile, HintsKeepTheBytes) {
   (*file)->DontNeed(5000, SIZE_MAX);  // clipped
   (*file)->DontNeed(SIZE_MAX, 1);
   EXPECT_EQ(Contents(**file), bytes);
+}
+
+uint64_t SumOf(const MappedFile& file) {
+  return std::accumulate(file.bytes().begin(), file.bytes().end(), uint64_t{0});
+}
+
+// How much is mapped by huge pages is the file system's choice; that none is when told so, that the
+// address allows it, and the bytes, are ours.
+TEST(MappedFile, HugePagesAreAHint) {
+  constexpr size_t kHuge = 2 << 20;
+  const TempFolder folder;
+  const std::vector<uint8_t> bytes = Sequence(3 * kHuge + 12345);
+  WriteFile(folder.path("a"), bytes);
+  const auto file = MappedFile::Open(folder.path("a"));
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>((*file)->bytes().data()) % kHuge, 0u);
+  const uint64_t sum = SumOf(**file);
+  (*file)->PreferHugePages(true);
+  EXPECT_EQ(SumOf(**file), sum);
+  EXPECT_LE((*file)->HugeBytes(), bytes.size());
+  (*file)->PreferHugePages(false);
+  EXPECT_EQ(SumOf(**file), sum);
+  EXPECT_EQ((*file)->HugeBytes(), 0u);
+  EXPECT_EQ(Contents(**file), bytes);
+}
+
+TEST(MappedFile, ManyMapsLeaveNoReservedAddresses) {
+  const TempFolder folder;
+  WriteFile(folder.path("a"), Sequence((2 << 20) + 1));
+  const auto maps = [] {
+    const std::vector<uint8_t> text = ReadFile("/proc/self/maps");
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto before = maps();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(MappedFile::Open(folder.path("a")).ok());
+  EXPECT_LE(maps(), before + 4);
+}
+
+TEST(LockMemory, RefusalSaysWhatAndHowMuch) {
+  std::vector<uint8_t> memory(1 << 12);
+  EXPECT_TRUE(LockMemory(memory.data(), 0, "nothing").ok());
+  const Status status = LockMemory(nullptr, size_t{1} << 40, "the weights");
+  EXPECT_EQ(status.code(), StatusCode::kIo);
+  EXPECT_NE(status.message().find("the weights: cannot lock 1048576 MiB"), std::string::npos)
+      << status.message();
 }
 
 TEST(MappedFile, RefusesWhatIsNoFile) {

@@ -118,7 +118,7 @@ TEST_F(PanelFileTest, HoldsEveryFormatLosslessly) {
   }
   EXPECT_GE(converted, 8u);
   EXPECT_EQ((*panels)->Find("none"), nullptr);
-  EXPECT_TRUE((*panels)->Verify().ok());
+  EXPECT_TRUE((*panels)->Verify(Serial).ok());
 }
 
 TEST_F(PanelFileTest, BytesDoNotDependOnThreads) {
@@ -220,8 +220,60 @@ TEST_F(PanelFileTest, VerifyFindsDamagedData) {
   WriteFile(Path(), bad);
   const auto panels = PanelFile::Open(*gguf_);
   ASSERT_TRUE(panels.ok());
-  EXPECT_NE((*panels)->Verify().message().find("Q4_0.weight"), std::string::npos);
-  EXPECT_TRUE((*intact)->Verify().ok());
+  EXPECT_NE((*panels)->Verify(Serial).message().find("Q4_0.weight"), std::string::npos);
+  EXPECT_TRUE((*intact)->Verify(FourThreads).ok());
+}
+
+// Larger than the blocks that the file is written in, with panels across their borders.
+TEST_F(PanelFileTest, PanelsAcrossBlocksAreWhole) {
+  GgufWriter writer;
+  writer.AddString("general.architecture", "llama");
+  std::vector<Bytes> data;
+  const Format& format = *FindFormat("Q4_0");
+  for (const char* name : {"a", "b"}) {
+    const uint64_t shape[] = {4096, 2600};
+    Bytes bytes(format.RowBytes(4096) * 2600);
+    for (size_t i = 0; i < bytes.size(); i += 8) {
+      const uint64_t word = RandomBits(3, static_cast<uint64_t>(*name), i);
+      std::memcpy(&bytes[i], &word, 8);
+    }
+    data.push_back(std::move(bytes));
+    writer.AddTensor(name, format.gguf_type, shape, data.back());
+  }
+  ASSERT_TRUE(writer.Write(folder_.path("large.gguf")).ok());
+  const auto gguf = Gguf::Open(folder_.path("large.gguf"));
+  ASSERT_TRUE(gguf.ok());
+  const GgufTensor* both[] = {(*gguf)->FindTensor("b"), (*gguf)->FindTensor("a")};
+  ASSERT_TRUE(PanelFile::Write(**gguf, both, FourThreads, nullptr).ok());
+  const auto panels = PanelFile::Open(**gguf);
+  ASSERT_TRUE(panels.ok()) << panels.status().message();
+  EXPECT_TRUE((*panels)->Verify(FourThreads).ok());
+  for (const GgufTensor* tensor : both) ExpectLossless(*tensor, (*panels)->Find(tensor->name));
+}
+
+TEST_F(PanelFileTest, IsVerifiedOncePerBoot) {
+  ASSERT_TRUE(Write().ok());
+  Bytes bad = ReadFile(Path());
+  bad[bad.size() - 1] ^= 1;
+  std::filesystem::remove(Path());
+  WriteFile(Path(), bad);
+  EXPECT_EQ((*PanelFile::Open(*gguf_))->VerifyOncePerBoot(Serial).code(), StatusCode::kCorrupt);
+  ASSERT_TRUE(Write().ok());
+  const auto intact = PanelFile::Open(*gguf_);
+  ASSERT_TRUE(intact.ok());
+  size_t tasks = 0;
+  const auto counting = [&](size_t n, const std::function<void(size_t)>& f) {
+    tasks += n;
+    Serial(n, f);
+  };
+  EXPECT_TRUE((*intact)->VerifyOncePerBoot(counting).ok());
+  EXPECT_GT(tasks, 0u);
+  tasks = 0;
+  EXPECT_TRUE((*intact)->VerifyOncePerBoot(counting).ok());
+  EXPECT_EQ(tasks, 0u);
+  WriteFile(Path() + ".verified", Bytes{'x', '\n'});  // another boot
+  EXPECT_TRUE((*intact)->VerifyOncePerBoot(counting).ok());
+  EXPECT_GT(tasks, 0u);
 }
 
 TEST_F(PanelFileTest, UnwritableFolderIsAStatus) {
@@ -265,7 +317,7 @@ TEST_F(PanelFileTest, ConcurrentWritersAllLeaveAWholeFile) {
   for (int i = 0; i < 50; ++i) {
     const auto panels = PanelFile::Open(*gguf_);
     if (panels.ok()) {
-      EXPECT_TRUE((*panels)->Verify().ok());
+      EXPECT_TRUE((*panels)->Verify(Serial).ok());
     } else {
       EXPECT_EQ(panels.status().code(), StatusCode::kNotFound) << panels.status().message();
     }
