@@ -47,6 +47,7 @@ void ModelFlags::AddTo(CLI::App& command) {
                   "Pages of 2 MB for the weights: on (at the cost of a copy where the file system "
                   "has none), off; auto: where they cost nothing and are no slower")
       ->capture_default_str();
+  command.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
   command
       .add_option("--kv-type,--cache-type-k,--ctk,--cache-type-v,--ctv", kv_type,
                   "Keys and values in the cache: f32, f16, bf16 or q8")
@@ -79,6 +80,7 @@ Result<RunnerOptions> ModelFlags::Options() const {
     return Status(StatusCode::kInvalidArgument,
                   "--kv-type: expected f32, f16, bf16 or q8, found " + kv_type);
   }
+  o.placement.lock = mlock;
   o.activations = activations == "f32" ? Activations::kF32 : Activations::kInt8;
   o.context = context;
   o.chunk = chunk;
@@ -122,7 +124,7 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
   }();
   if (runner.ok()) {
-    std::istringstream notes((*runner)->model().load_note());
+    std::istringstream notes((*runner)->load_note());
     for (std::string note; std::getline(notes, note);) {
       std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), note.c_str());
     }

@@ -38,6 +38,7 @@ struct ModelFlags {
   std::string model, positional_model;
   std::string weights = "auto";
   std::string huge_pages = "auto";
+  bool mlock = false;
   std::string kv_type = "f16";
   std::string activations = "int8";
   size_t context = 0;

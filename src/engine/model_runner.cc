@@ -76,6 +76,11 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   ASSIGN_OR_RETURN(r->pool_,
                    KvPool::Create(KvShapeOf(c, o.kv_type),
                                   KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
+  r->load_note_ = r->model_->load_note();
+  if (o.placement.lock) {
+    const Status locked = r->pool_->Lock();
+    if (!locked.ok()) r->load_note_ += (r->load_note_.empty() ? "" : "\n") + locked.message();
+  }
   r->load_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return r;

@@ -43,6 +43,8 @@ class ModelRunner {
   KvType kv_type() const { return options_.kv_type; }
   int decode_threads() const { return options_.threads; }
   double load_seconds() const { return load_seconds_; }
+  // What was asked for and could not be had, a line each, without a newline at the end.
+  const std::string& load_note() const { return load_note_; }
   // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
   // half a second), then remembered; 0 if it cannot be.
   double ReadBandwidth();
@@ -66,6 +68,7 @@ class ModelRunner {
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<KvPool> pool_;
   double load_seconds_ = 0;
+  std::string load_note_;
   std::optional<double> read_bandwidth_;
   uint64_t peak_before_probe_ = 0;
 };

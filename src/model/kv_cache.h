@@ -24,6 +24,9 @@ class KvPool {
   // Room for `pages` pages of `shape`.
   static Result<std::unique_ptr<KvPool>> Create(const KvShape& shape, size_t pages);
 
+  // Keeps pages in RAM from their first use on; the error says what to do.
+  Status Lock() const { return arena_.Lock("keys and values"); }
+
   uint8_t* Take();           // null when empty
   void Give(uint8_t* page);  // back to the pool
   const KvShape& shape() const { return shape_; }

@@ -16,12 +16,17 @@ struct Setting {
   int threads;
   size_t chunk;  // 512: the whole prompt in one pass
   LoadMode weights;
+  HugePages huge_pages = HugePages::kAuto;
 };
 
 // The first is what the others are compared with. Every value of every factor occurs.
-constexpr Setting kSettings[] = {{1, 512, LoadMode::kGguf},   {1, 1, LoadMode::kRepack},
-                                 {2, 512, LoadMode::kPanels}, {3, 7, LoadMode::kRepack},
-                                 {4, 32, LoadMode::kGguf},    {2, 7, LoadMode::kGguf},
+constexpr Setting kSettings[] = {{1, 512, LoadMode::kGguf},
+                                 {1, 1, LoadMode::kRepack},
+                                 {2, 512, LoadMode::kPanels},
+                                 {3, 7, LoadMode::kRepack},
+                                 {2, 64, LoadMode::kPanels, HugePages::kOn},
+                                 {4, 32, LoadMode::kGguf},
+                                 {2, 7, LoadMode::kGguf},
                                  {4, 512, LoadMode::kRepack}};
 
 class SameBytesTest : public testing::Test {
@@ -36,6 +41,8 @@ class SameBytesTest : public testing::Test {
     o.threads = setting.threads;
     o.chunk = setting.chunk;
     o.weights = setting.weights;
+    o.placement.huge_pages = setting.huge_pages;
+    o.placement.lock = setting.huge_pages == HugePages::kOn;  // granted or not, bytes are bytes
     const std::unique_ptr<ModelRunner> runner = MakeRunner(path, o);
     if (!runner) return {};
     EXPECT_EQ(runner->model().load_mode(), setting.weights) << runner->model().load_note();
