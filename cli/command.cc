@@ -32,7 +32,9 @@ void ModelFlags::AddTo(CLI::App& command) {
                   "Most tokens of one pass (prefill chunk)")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
-  command.add_option("-t,--threads", threads, "Decode threads; 0: one per allowed core")
+  command
+      .add_option("-t,--threads", threads,
+                  "Decode threads; 0: what measured best, at most one per allowed core")
       ->check(CLI::Range(0, 1024));
   command.add_option("--tb,--threads-batch", threads_batch, "Prefill threads; 0: as --threads")
       ->check(CLI::Range(0, 1024));

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "src/machine/bandwidth.h"
+#include "src/machine/machine_profile.h"
 #include "src/machine/memory_use.h"
 #include "src/machine/topology.h"
 
@@ -58,9 +59,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->options_ = options;
   RunnerOptions& o = r->options_;
   ASSIGN_OR_RETURN(std::unique_ptr<Gguf> gguf, Gguf::Open(path));
-  ASSIGN_OR_RETURN(r->team_, ThreadTeam::Create(std::max(o.threads, o.threads_batch)));
-  if (o.threads == 0) o.threads = r->team_->size();
-  if (o.threads_batch == 0) o.threads_batch = o.threads;
+  RETURN_IF_ERROR(r->MakeTeam());
   r->decode_size_ = TeamSize(o.threads);
   Result<std::unique_ptr<Model>> model =
       Model::Load(std::move(gguf), o.weights, o.activations, *r->team_, progress, o.placement);
@@ -84,6 +83,18 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->load_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return r;
+}
+
+Status ModelRunner::MakeTeam() {
+  RunnerOptions& o = options_;
+  // The profile may measure first, with a team of its own.
+  const MachineProfile profile =
+      o.threads == 0 ? ProfileOfThisMachine() : DefaultProfile(ThisMachine());
+  if (o.threads_batch == 0) o.threads_batch = o.threads == 0 ? profile.prefill_threads : o.threads;
+  if (o.threads == 0) o.threads = profile.decode_threads;
+  ASSIGN_OR_RETURN(team_, ThreadTeam::Create(std::max(o.threads, o.threads_batch)));
+  team_->SetRates(WorkerRates(ThisMachine(), profile, team_->size()));
+  return Status();
 }
 
 double ModelRunner::ReadBandwidth() {

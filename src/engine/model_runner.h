@@ -23,8 +23,8 @@ struct RunnerOptions {
   size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows
   size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)
   size_t sequences = 1;   // that the KV pool holds at full context
-  int threads = 0;        // decode; 0: one per physical core allowed
-  int threads_batch = 0;  // prefill; 0: as decode
+  int threads = 0;        // decode; 0: as the machine profile says, at most one per core allowed
+  int threads_batch = 0;  // prefill; 0: as decode, or as the profile says if that is 0 too
   // Fewer decode threads while other programs keep CPUs busy and fewer are faster.
   bool adapt_threads = true;
 };
@@ -61,6 +61,7 @@ class ModelRunner {
 
  private:
   ModelRunner() = default;
+  Status MakeTeam();
   RunnerOptions options_;
   std::unique_ptr<ThreadTeam> team_;
   TeamSize decode_size_;

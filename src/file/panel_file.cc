@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "src/base/atomic_file.h"
+#include "src/base/cache_folder.h"
 #include "src/base/checked_math.h"
 #include "src/base/printable.h"
 #include "src/file/byte_reader.h"
@@ -306,19 +307,6 @@ std::vector<uint8_t> HeadOf(Plan& plan) {
 }
 
 }  // namespace
-
-Result<std::string> CacheFolder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (const std::string cache = variable("SLUICE_CACHE"); !cache.empty()) return cache;
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
-    return cache + "/sluice";
-  }
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/sluice";
-  return Status(StatusCode::kNotFound, "no cache folder: set SLUICE_CACHE or HOME");
-}
 
 Result<std::string> PanelFile::PathOf(const Gguf& gguf) { return PathFor(IdentityOf(gguf)); }
 

@@ -23,10 +23,6 @@ namespace sluice {
 // found.
 inline constexpr uint32_t kPanelLayoutVersion = 1;
 
-// $SLUICE_CACHE, else $XDG_CACHE_HOME/sluice, else ~/.cache/sluice; an error if the environment has
-// none.
-Result<std::string> CacheFolder();
-
 class PanelFile {
  public:
   // Calls the function for each of 0..n-1, in any order, on any threads, and returns when all are

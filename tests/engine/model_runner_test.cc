@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "src/machine/machine_profile.h"
 #include "tests/base/temp_folder.h"
 #include "tests/engine/runner.h"
 #include "tests/model/tiny_model.h"
@@ -27,6 +30,27 @@ TEST_F(ModelRunnerTest, DefaultsComeFromTheModelAndTheMachine) {
   EXPECT_EQ(runner->kv_type(), KvType::kF16);
   EXPECT_GE(runner->decode_threads(), 1);
   EXPECT_GT(runner->load_seconds(), 0);
+}
+
+TEST_F(ModelRunnerTest, ThreadsComeFromTheMachineProfile) {
+  setenv("SLUICE_CACHE", folder_.path("cache").c_str(), 1);
+  MachineProfile profile = DefaultProfile(ThisMachine());
+  profile.decode_threads = 1;
+  profile.prefill_threads = 3;
+  const std::string path = Write(TinyLlama());
+  ASSERT_TRUE(WriteProfile(folder_.path("cache/machine.json"), profile).ok());
+  RunnerOptions options = TestOptions(16);
+  options.threads = options.threads_batch = 0;
+  auto runner = MakeRunner(path, options);
+  ASSERT_NE(runner, nullptr);
+  EXPECT_EQ(runner->decode_threads(), 1);
+  EXPECT_EQ(runner->team().size(), 3);
+  options.threads = 2;  // given: both phases
+  runner = MakeRunner(path, options);
+  ASSERT_NE(runner, nullptr);
+  EXPECT_EQ(runner->decode_threads(), 2);
+  EXPECT_EQ(runner->team().size(), 2);
+  unsetenv("SLUICE_CACHE");
 }
 
 TEST_F(ModelRunnerTest, AChunkIsNoLongerThanTheContext) {
