@@ -1,4 +1,4 @@
-// QuantiseRow for every target. Per 16 values: one max, one rounding, and the
+// QuantisePart for every target. Per 16 values: one max, one rounding, and the
 // sums by adds inside 128-bit blocks, so no step depends on the vector width.
 #include "simd/activations.h"
 
@@ -48,11 +48,11 @@ float MaxAbs32(const float* HWY_RESTRICT x) {
   return hn::ReduceMax(df, m);
 }
 
-void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row) {
+void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row, size_t begin, size_t end) {
   const hn::FixedTag<int32_t, 4> d32;
-  const size_t blocks = a.k / kActBlock;
   int8_t* HWY_RESTRICT q = a.q + row * a.k;
-  for (size_t b = 0, at = row * blocks; b < blocks; ++b, ++at) {
+  const size_t last = end / kActBlock;
+  for (size_t b = begin / kActBlock, at = row * (a.k / kActBlock) + b; b < last; ++b, ++at) {
     const float amax = MaxAbs32(x + b * kActBlock);
     const float inverse = amax > kSmallest ? 127.0f / amax : 0.0f;
     const float scale = amax > kSmallest ? amax / 127.0f : 0.0f;
@@ -112,8 +112,8 @@ ActView MakeActView(void* storage, size_t rows, size_t k) {
   return a;
 }
 
-void QuantiseRow(const float* x, const ActView& a, size_t row) {
-  HWY_DYNAMIC_DISPATCH(Quantise)(x, a, row);
+void QuantisePart(const float* x, const ActView& a, size_t row, size_t begin, size_t end) {
+  HWY_DYNAMIC_DISPATCH(Quantise)(x, a, row, begin, end);
 }
 
 }  // namespace sluice

@@ -42,8 +42,12 @@ inline ActView ActRows(const ActView& a, size_t first, size_t count) {
           a.sum16 + b16};
 }
 
-// Quantises one row x[k] (finite floats) into row `row` of `a`. Same bytes on every target.
-void QuantiseRow(const float* x, const ActView& a, size_t row);
+// Quantises values [begin, end) of one row x[k] (finite floats; multiples of 32) into row `row` of
+// `a`. Blocks do not depend on each other; same bytes on every target.
+void QuantisePart(const float* x, const ActView& a, size_t row, size_t begin, size_t end);
+inline void QuantiseRow(const float* x, const ActView& a, size_t row) {
+  QuantisePart(x, a, row, 0, a.k);
+}
 
 }  // namespace sluice
 #endif  // SLUICE_SIMD_ACTIVATIONS_H_

@@ -71,7 +71,8 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   o.chunk = std::min(o.chunk, o.context);
   RETURN_IF_ERROR(CheckOptions(c, *r->model_, o));
   ASSIGN_OR_RETURN(r->workspace_,
-                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size())));
+                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()),
+                                     o.context));
   ASSIGN_OR_RETURN(r->pool_,
                    KvPool::Create(KvShapeOf(c, o.kv_type),
                                   KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));

@@ -122,6 +122,12 @@ void BindExperts(Binder& b, const Config& c, const std::string& p, LayerWeights*
 
 void BindMlp(Binder& b, const Config& c, const std::string& p, LayerWeights* l) {
   const bool apart = c.gated_mlp && b.Has(p + "ffn_gate.weight");
+  if (c.gated_mlp && !apart && c.ffn_dim % kPanelRows != 0) {  // up would begin inside a panel
+    return b.Fail(StatusCode::kUnsupported, p +
+                                                "ffn_up holds gate and up in one matrix: expected "
+                                                "a width that is a multiple of 16, found " +
+                                                std::to_string(c.ffn_dim));
+  }
   if (apart) l->gate = b.Matrix(p + "ffn_gate", c.ffn_dim, c.dim);
   l->up = b.Matrix(p + "ffn_up", c.gated_mlp && !apart ? 2 * c.ffn_dim : c.ffn_dim, c.dim);
   l->down = b.Matrix(p + "ffn_down", c.dim, c.ffn_dim);

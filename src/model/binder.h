@@ -31,11 +31,12 @@ class Binder {
   const float* Vector(const std::string& tensor, size_t n);
   const float* OptionalVector(const std::string& tensor, size_t n);
   NormWeights Norm(const std::string& name, size_t n);
+  // The first failure is kept.
+  void Fail(StatusCode code, std::string message);
 
  private:
   const GgufTensor* Require(const std::string& tensor);
   bool ShapeIs(const GgufTensor& t, size_t rows, size_t k, size_t experts);
-  void Fail(StatusCode code, std::string message);
 
   const Gguf& gguf_;
   WeightStore& store_;

@@ -10,40 +10,36 @@ namespace {
 // x = x + attention(norm x); x = x + mlp(norm x)
 void SequentialLayer(Pass& pass, size_t i, AttentionBlock attention) {
   const LayerWeights& w = pass.weights.layers[i];
-  const Input in = pass.ws.norm_in.View(pass.rows(), pass.config.dim);
-  float* branch = pass.ws.branch;
+  const Input in = pass.own.norm_in.View(pass.rows(), pass.config.dim);
 
-  NormRows(pass, pass.ws.x, w.attn_norm, in, AttentionReadsInt8(w));
-  pass.Barrier();
+  NormRows(pass, pass.own.x, w.attn_norm, in, AttentionReadsInt8(w));
+  pass.RowBarrier();
   attention(pass, i, in);
   pass.Barrier();
-  AddBranch(pass, branch, w.attn_post_norm);
+  AddBranch(pass, pass.ws.branch, w.attn_post_norm);
 
-  NormRows(pass, pass.ws.x, w.ffn_norm, in, FeedForwardReadsInt8(w));
-  pass.Barrier();
-  FeedForward(pass, i, in, branch);
-  pass.Barrier();
-  AddBranch(pass, branch, w.ffn_post_norm);
+  NormRows(pass, pass.own.x, w.ffn_norm, in, FeedForwardReadsInt8(w));
+  pass.RowBarrier();
+  AddBranch(pass, FeedForward(pass, i, in, pass.ws.branch), w.ffn_post_norm);
 }
 
 // x = x + attention(norm x) + mlp(norm' x); without a norm of its own the MLP reads the
 // attention's.
 void ParallelLayer(Pass& pass, size_t i, AttentionBlock attention) {
   const LayerWeights& w = pass.weights.layers[i];
-  const Input in = pass.ws.norm_in.View(pass.rows(), pass.config.dim);
+  const Input in = pass.own.norm_in.View(pass.rows(), pass.config.dim);
 
-  NormRows(pass, pass.ws.x, w.attn_norm, in, AttentionReadsInt8(w) || FeedForwardReadsInt8(w));
-  pass.Barrier();
+  NormRows(pass, pass.own.x, w.attn_norm, in, AttentionReadsInt8(w) || FeedForwardReadsInt8(w));
+  pass.RowBarrier();
   attention(pass, i, in);
   if (w.ffn_norm) {
-    pass.Barrier();  // the attention has read `in`
-    NormRows(pass, pass.ws.x, w.ffn_norm, in, FeedForwardReadsInt8(w));
-    pass.Barrier();
+    pass.RowBarrier();  // the attention has read `in`
+    NormRows(pass, pass.own.x, w.ffn_norm, in, FeedForwardReadsInt8(w));
+    pass.RowBarrier();
   }
-  FeedForward(pass, i, in, pass.ws.branch2);
-  pass.Barrier();
+  const float* branch = FeedForward(pass, i, in, pass.ws.branch2);
   AddBranch(pass, pass.ws.branch, w.attn_post_norm);
-  AddBranch(pass, pass.ws.branch2, w.ffn_post_norm);
+  AddBranch(pass, branch, w.ffn_post_norm);
 }
 
 }  // namespace

@@ -12,12 +12,13 @@ namespace sluice {
 // Reads in (already normed, quantised if its weights read int8); writes ws.branch.
 void SelfAttention(Pass& pass, size_t layer, const Input& in);
 // down(activation(gate(in)) * up(in)) into out [rows][dim].
-void GatedMlp(Pass& pass, const Weight& gate, const Weight& up, const Weight& down, size_t ffn_dim,
-              const Input& in, float* out);
-// Each row goes through its chosen experts, weighed and summed, plus the shared expert; into out.
-void MixtureOfExperts(Pass& pass, const LayerWeights& layer, const Input& in, float* out);
-// The layer's MLP or mixture, into out.
-void FeedForward(Pass& pass, size_t layer, const Input& in, float* out);
+void GatedMlp(Pass& pass, const LayerWeights& layer, const Input& in, float* out);
+// Each row goes through its chosen experts, weighed and summed, plus the shared expert; own rows,
+// into branch. Ends behind a barrier of its own.
+void MixtureOfExperts(Pass& pass, const LayerWeights& layer, const Input& in, float* branch);
+// The layer's MLP, in `out`, or its mixture, in own.branch; ends behind a barrier. Returns where
+// the result is: own rows may be read.
+const float* FeedForward(Pass& pass, size_t layer, const Input& in, float* out);
 
 // Whether a layer's attention / feed-forward weights read the quantised form of their input.
 bool AttentionReadsInt8(const LayerWeights& layer);

@@ -56,26 +56,17 @@ Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode 
   return m;
 }
 
-void Model::LogitShare(Worker& worker, const Workspace& ws, const Input& in, float* logits) const {
-  const Weight& w = weights_.output;
-  MultiplyShare(worker, ws, w, in, logits, config_.vocab);
-  FinishLogits(config_, worker, in.rows, logits);
-}
-
 void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
                     float* logits) const {
   CHECK(batch.rows() > 0 && batch.rows() <= ws.max_rows);
   ws.logit_rows = batch.logit_rows.size();
   team.Run(
       [&](Worker& worker) {
-        Pass pass{config_, weights_, batch, ws, worker};
+        Pass pass(config_, weights_, batch, ws, worker);
         architecture_->forward(pass);
         if (batch.logit_rows.empty()) return;
-        pass.Barrier();
-        GatherLogitRows(pass, ReadsInt8(weights_.output));
-        if (!logits) return;
-        pass.Barrier();
-        LogitShare(worker, ws, ws.norm_in.View(batch.logit_rows.size(), config_.dim), logits);
+        const Input in = GatherLogitRows(pass, ReadsInt8(weights_.output), logits == nullptr);
+        if (logits) OutputLogits(config_, worker, ws, weights_.output, in, logits);
       },
       threads);
 }
@@ -83,8 +74,9 @@ void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& b
 void Model::Logits(ThreadTeam& team, int threads, const Workspace& ws, size_t first, size_t count,
                    float* logits) const {
   CHECK(first + count <= ws.logit_rows);
-  const Input in = ws.norm_in.View(ws.logit_rows, config_.dim).Rows(first, count);
-  team.Run([&](Worker& worker) { LogitShare(worker, ws, in, logits); }, threads);
+  const Input in = ws.shared.norm_in.View(ws.logit_rows, config_.dim).Rows(first, count);
+  team.Run([&](Worker& worker) { OutputLogits(config_, worker, ws, weights_.output, in, logits); },
+           threads);
 }
 
 bool Model::UsesLongRope(size_t positions) const {

@@ -63,7 +63,6 @@ class Model {
   Model(std::unique_ptr<Gguf> gguf, Activations activations)
       : gguf_(std::move(gguf)), store_(*gguf_, activations) {}
   void CountBytes();
-  void LogitShare(Worker& worker, const Workspace& ws, const Input& in, float* logits) const;
 
   std::unique_ptr<Gguf> gguf_;
   WeightStore store_;

@@ -35,43 +35,66 @@ const BatchSegment& SegmentOf(const Batch& batch, size_t row) {
   return batch.segments[i];
 }
 
-constexpr size_t kFewRows = 8;  // rows that a kernel takes at once from the panels themselves
+// What of `in` a product reads.
+struct PickedRows {
+  const Input& in;
+  const int32_t* token_rows;  // [count], or null: rows 0 .. count - 1
+  size_t count;
+};
 
-// This worker's output columns of a product. Many rows go through tiles of two panels: a share
-// should not end inside one.
-std::pair<size_t, size_t> ColumnShare(Worker& worker, size_t columns, size_t rows) {
-  return worker.Share(columns, rows > kFewRows ? 2 * kPanelRows : kPanelRows);
-}
-
-MatMulArgs ArgsFor(Worker& worker, const Workspace& ws, const Weight& w, const Input& in,
-                   float* out, size_t stride) {
+// out[i][r] = weight . row i + bias for all rows of `w`.
+void Multiply(Worker& worker, const Workspace& ws, const Weight& w, const PickedRows& from,
+              float* out, size_t stride) {
   MatMulArgs args;
   args.weights = w.data;
   args.panels = w.panels;
-  args.rows = w.rows;
-  std::tie(args.row_begin, args.row_end) = ColumnShare(worker, w.rows, in.rows);
+  args.rows = args.row_end = w.rows;
   args.k = w.k;
-  args.tokens = in.rows;
-  args.act = in.act;
-  args.f32 = in.f32;
-  args.f32_stride = in.k;
+  args.tokens = from.count;
+  args.token_rows = from.token_rows;
+  args.act = from.in.act;
+  args.f32 = from.in.f32;
+  args.f32_stride = from.in.k;
   args.out = out;
   args.out_stride = stride;
   args.scratch = ws.MatMulScratch(static_cast<size_t>(worker.index()));
-  return args;
-}
-
-void Multiply(const Weight& w, const MatMulArgs& args) {
-  if (args.row_begin == args.row_end || args.tokens == 0) return;
   if (w.exact) {
     MatMulDecoded(*w.format, args);
   } else {
     w.format->matmul(args);
   }
-  if (!w.bias) return;
-  for (size_t t = 0; t < args.tokens; ++t) {
-    Add(w.bias + args.row_begin, args.row_end - args.row_begin,
-        args.out + t * args.out_stride + args.row_begin);
+  for (size_t t = 0; w.bias && t < from.count; ++t) Add(w.bias, w.rows, out + t * stride);
+}
+
+// Output columns of one tile of work. Many rows: what a kernel expands at a time. Few: a stretch
+// of memory long enough to stream (64 KB is 3 us), and at least four tiles for each worker.
+size_t TileColumns(const Weight& w, size_t rows, const Worker& worker) {
+  if (rows > kFewRows) return kTileColumns;
+  constexpr size_t kStreamBytes = size_t{64} << 10;
+  const size_t stream = kStreamBytes / w.format->RowBytes(w.k);
+  const size_t share = w.rows / (4 * static_cast<size_t>(worker.count()));
+  const size_t columns = std::min({stream, share, kWideTileColumns});
+  return std::max<size_t>(1, columns / kTileColumns) * kTileColumns;
+}
+
+size_t Tiles(size_t n, size_t tile) { return (n + tile - 1) / tile; }
+
+// Tiles [begin, end) of a product. Many rows go through a tile of their own: the kernel adds to it
+// chunk by chunk of k, which in an output of long rows would fall into few sets of the caches.
+void MultiplyTiles(Worker& worker, const Workspace& ws, const Weight& w, const PickedRows& from,
+                   size_t tile, size_t begin, size_t end, float* out, size_t stride) {
+  const size_t last = std::min(end * tile, w.rows);
+  if (from.count <= kFewRows) {
+    const size_t first = begin * tile;
+    return Multiply(worker, ws, w.Rows(first, last - first), from, out + first, stride);
+  }
+  float* const copy = ws.Tile(static_cast<size_t>(worker.index()), 0);
+  for (size_t first = begin * tile; first < last; first += tile) {
+    const size_t n = std::min(tile, last - first);
+    Multiply(worker, ws, w.Rows(first, n), from, copy, n);
+    for (size_t t = 0; t < from.count; ++t) {
+      std::copy_n(copy + t * n, n, out + t * stride + first);
+    }
   }
 }
 
@@ -107,17 +130,17 @@ void NormVector(const Config& config, const NormWeights& norm, const float* x, s
 
 void Embed(Pass& pass) {
   const Config& c = pass.config;
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  ForRows(pass.batch, begin, end, [&](const BatchSegment& s, size_t t) {
-    float* x = pass.ws.x + t * c.dim;
+  pass.ForOwnRows([&](size_t t) {
+    float* x = pass.own.x + t * c.dim;
     auto row = [&](const Weight& w, size_t i) { return w.data + i * w.format->RowBytes(w.k); };
     const Weight& e = pass.weights.embedding;
     e.format->decode(row(e, static_cast<size_t>(pass.batch.tokens[t])), c.dim, x);
     if (c.embedding_scale != 1) Scale(c.embedding_scale, c.dim, x);
     const Weight& p = pass.weights.position_embedding;
     if (p) {
-      float* learned = pass.ws.branch + t * c.dim;
-      p.format->decode(row(p, static_cast<size_t>(PositionOf(s, t))), c.dim, learned);
+      float* learned = pass.own.branch + t * c.dim;
+      const int32_t position = PositionOf(SegmentOf(pass.batch, t), t);
+      p.format->decode(row(p, static_cast<size_t>(position)), c.dim, learned);
       Add(learned, c.dim, x);
     }
   });
@@ -143,43 +166,107 @@ void QuantiseRows(Pass& pass, const Input& in) {
   for (size_t t = begin; t < end; ++t) QuantiseRow(in.row(t), in.act, t);
 }
 
+namespace {
+
+void NormRow(const Config& c, const float* x, const NormWeights& norm, const Input& in,
+             bool quantise, size_t t) {
+  NormVector(c, norm, x + t * in.k, in.k, in.row(t));
+  if (quantise) QuantiseRow(in.row(t), in.act, t);
+}
+
+}  // namespace
+
 void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise) {
+  pass.ForOwnRows([&](size_t t) { NormRow(pass.config, x, norm, in, quantise, t); });
+}
+
+void NormShare(Pass& pass, const float* x, const NormWeights& norm, const Input& in,
+               bool quantise) {
   const auto [begin, end] = pass.worker.Share(in.rows);
-  for (size_t t = begin; t < end; ++t) {
-    NormVector(pass.config, norm, x + t * in.k, in.k, in.row(t));
-    if (quantise) QuantiseRow(in.row(t), in.act, t);
-  }
+  for (size_t t = begin; t < end; ++t) NormRow(pass.config, x, norm, in, quantise, t);
 }
 
-void AddBranch(Pass& pass, float* branch, const NormWeights& post_norm) {
+void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm) {
   const Config& c = pass.config;
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  for (size_t t = begin; t < end; ++t) {
-    float* b = branch + t * c.dim;
-    if (post_norm) NormVector(c, post_norm, b, c.dim, b);
-    if (c.residual_scale == 1) {
-      Add(b, c.dim, pass.ws.x + t * c.dim);
-    } else {
-      AddScaled(b, c.residual_scale, c.dim, pass.ws.x + t * c.dim);
+  pass.ForOwnRows([&](size_t t) {
+    const float* b = branch + t * c.dim;
+    if (post_norm) {
+      float* const normed = pass.own.branch + t * c.dim;
+      NormVector(c, post_norm, b, c.dim, normed);
+      b = normed;
     }
-  }
+    if (c.residual_scale == 1) {
+      Add(b, c.dim, pass.own.x + t * c.dim);
+    } else {
+      AddScaled(b, c.residual_scale, c.dim, pass.own.x + t * c.dim);
+    }
+  });
 }
 
-void MultiplyShare(Worker& worker, const Workspace& ws, const Weight& weight, const Input& in,
-                   float* out, size_t stride) {
-  Multiply(weight, ArgsFor(worker, ws, weight, in, out, stride));
-}
-
-void MatMul(Pass& pass, const Weight& weight, const Input& in, float* out, size_t stride) {
-  MultiplyShare(pass.worker, pass.ws, weight, in, out, stride);
+void MatMul(Pass& pass, const Input& in, size_t stride, std::initializer_list<Product> products) {
+  const PickedRows from{in, nullptr, in.rows};
+  const auto tile = [&](const Product& p) { return TileColumns(p.weight, in.rows, pass.worker); };
+  size_t all = 0;
+  for (const Product& p : products) all += Tiles(p.weight.rows, tile(p));
+  pass.worker.ForTiles(all, [&](size_t begin, size_t end) {
+    size_t first = 0;  // this product's first tile
+    for (const Product& p : products) {
+      const size_t tiles = Tiles(p.weight.rows, tile(p));
+      const size_t from_tile = std::max(begin, first), to_tile = std::min(end, first + tiles);
+      if (from_tile < to_tile) {
+        MultiplyTiles(pass.worker, pass.ws, p.weight, from, tile(p), from_tile - first,
+                      to_tile - first, p.out, stride);
+      }
+      first += tiles;
+    }
+  });
 }
 
 void MatMulRows(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
                 size_t tokens, float* out, size_t stride) {
-  MatMulArgs args = ArgsFor(pass.worker, pass.ws, weight, in, out, stride);
-  args.token_rows = token_rows;
-  args.tokens = tokens;
-  Multiply(weight, args);
+  const size_t tile = TileColumns(weight, tokens, pass.worker);
+  pass.worker.ForTiles(Tiles(weight.rows, tile), [&](size_t begin, size_t end) {
+    MultiplyTiles(pass.worker, pass.ws, weight, {in, token_rows, tokens}, tile, begin, end, out,
+                  stride);
+  });
+}
+
+namespace {
+
+// Columns [first, first + n) of an MLP's first half for the picked rows; hidden row i is
+// first_hidden + i.
+void GateUpTile(Pass& pass, const MlpHalf& mlp, const PickedRows& from, size_t first_hidden,
+                size_t first, size_t n) {
+  const size_t worker = static_cast<size_t>(pass.worker.index());
+  const Input& hidden = mlp.hidden;
+  float* const up = pass.ws.Tile(worker, 0);
+  float* const gate = pass.ws.Tile(worker, 1);
+  const bool gated = pass.config.gated_mlp;
+  const size_t up_at = gated && !mlp.gate ? hidden.k + first : first;
+  if (gated) {
+    const Weight& w = mlp.gate ? mlp.gate : mlp.up;
+    Multiply(pass.worker, pass.ws, w.Rows(first, n), from, gate, n);
+  }
+  Multiply(pass.worker, pass.ws, mlp.up.Rows(up_at, n), from, up, n);
+  for (size_t i = 0; i < from.count; ++i) {
+    const size_t t = first_hidden + i;
+    float* const out = hidden.row(t);
+    ActivationFor(pass.config.gate, (gated ? gate : up) + i * n, gated ? up + i * n : nullptr, n,
+                  out + first);
+    if (mlp.quantise) QuantisePart(out, hidden.act, t, first, first + n);
+  }
+}
+
+}  // namespace
+
+void GateUp(Pass& pass, const MlpHalf& mlp, const Input& in) {
+  const size_t columns = mlp.hidden.k, tile = TileColumns(mlp.up, in.rows, pass.worker);
+  pass.worker.ForTiles(Tiles(columns, tile), [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t first = i * tile, n = std::min(tile, columns - first);
+      GateUpTile(pass, mlp, {in, nullptr, in.rows}, 0, first, n);
+    }
+  });
 }
 
 void RotateHead(Pass& pass, size_t layer, size_t t, float* head) {
@@ -203,122 +290,271 @@ void StoreKeyValue(Pass& pass, size_t layer, size_t kv_head, size_t t, const flo
   KvStore(s.kv->shape(), s.kv->page_of(layer, kv_head, position), position % kSpan, key, value);
 }
 
-void RotateAndStore(Pass& pass, size_t layer) {
+namespace {
+
+// One kv head of batch row t: its query heads and its key normed and rotated, key and value stored.
+void RotateStoreHead(Pass& pass, size_t layer, size_t t, size_t kv_head) {
   const Config& c = pass.config;
   const LayerWeights& w = pass.weights.layers[layer];
-  const size_t stride = c.q_dim() + c.k_dim() + c.v_dim();
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  for (size_t t = begin; t < end; ++t) {
-    float* q = pass.ws.qkv + t * stride;
-    float* k = q + c.q_dim();
-    const float* v = k + c.k_dim();
-    if (c.qk_norm == QkNorm::kWholeProjection) {
-      NormVector(c, w.q_norm, q, c.q_dim(), q);
-      NormVector(c, w.k_norm, k, c.k_dim(), k);
-    }
-    const bool per_head = c.qk_norm == QkNorm::kPerHead;
-    for (size_t h = 0; h < c.heads; ++h) {
-      float* head = q + h * c.key_dim;
-      if (per_head) NormVector(c, w.q_norm, head, c.key_dim, head);
-      RotateHead(pass, layer, t, head);
-    }
-    for (size_t h = 0; h < c.kv_heads; ++h) {
-      float* head = k + h * c.key_dim;
-      if (per_head) NormVector(c, w.k_norm, head, c.key_dim, head);
-      RotateHead(pass, layer, t, head);
-      StoreKeyValue(pass, layer, h, t, head, v + h * c.value_dim);
-    }
+  float* const q = pass.ws.qkv + t * (c.q_dim() + c.k_dim() + c.v_dim());
+  float* const key = q + c.q_dim() + kv_head * c.key_dim;
+  const bool per_head = c.qk_norm == QkNorm::kPerHead;
+  const size_t group = c.heads / c.kv_heads;
+  for (size_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+    float* head = q + h * c.key_dim;
+    if (per_head) NormVector(c, w.q_norm, head, c.key_dim, head);
+    RotateHead(pass, layer, t, head);
   }
+  if (per_head) NormVector(c, w.k_norm, key, c.key_dim, key);
+  RotateHead(pass, layer, t, key);
+  StoreKeyValue(pass, layer, kv_head, t, key, q + c.q_dim() + c.k_dim() + kv_head * c.value_dim);
 }
 
-namespace {
+void RotateAndStore(Pass& pass, size_t layer) {
+  const Config& c = pass.config;
+  if (c.qk_norm != QkNorm::kWholeProjection) {
+    pass.worker.ForTiles(pass.rows() * c.kv_heads, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        RotateStoreHead(pass, layer, i / c.kv_heads, i % c.kv_heads);
+      }
+    });
+    return;
+  }
+  const LayerWeights& w = pass.weights.layers[layer];
+  pass.worker.ForTiles(pass.rows(), [&](size_t begin, size_t end) {
+    for (size_t t = begin; t < end; ++t) {
+      float* const q = pass.ws.qkv + t * (c.q_dim() + c.k_dim() + c.v_dim());
+      NormVector(c, w.q_norm, q, c.q_dim(), q);
+      NormVector(c, w.k_norm, q + c.q_dim(), c.k_dim(), q + c.q_dim());
+      for (size_t h = 0; h < c.kv_heads; ++h) RotateStoreHead(pass, layer, t, h);
+    }
+  });
+}
 
 constexpr size_t kTaskQueries = 64;  // most query rows of one attention task
 
-// How attention is cut into tasks: query rows of one segment and heads of one kv head.
-// Any cut gives the same bytes; this one keeps a tile full and every worker busy.
+// How attention is cut into tasks: query rows of one segment and heads of one kv head, or units
+// of 512 positions of them. Any cut gives the same bytes; this one keeps a tile full and every
+// worker busy.
 struct AttentionCut {
   size_t heads_per_task, rows_per_task, pieces;
+  size_t tasks = 0;     // of whole contexts
+  bool units = false;   // tasks are units: few rows, fewer tasks than would keep all workers busy
+  bool own_row = true;  // every row is a sequence of its own
 
-  AttentionCut(const Config& c, const Batch& batch, size_t workers) {
-    const size_t group = c.heads / c.kv_heads;
+  AttentionCut(const Pass& pass, size_t layer) {
+    const Config& c = pass.config;
+    const size_t group = c.heads / c.kv_heads, workers = static_cast<size_t>(pass.worker.count());
     size_t least = 0;  // tasks when a task takes the whole group
-    for (const BatchSegment& s : batch.segments) {
+    bool long_context = false;
+    for (const BatchSegment& s : pass.batch.segments) {
       const size_t rows = std::max<size_t>(1, 48 / std::min(group, kTaskQueries));
       least += (s.rows + rows - 1) / rows * c.kv_heads;
+      own_row = own_row && s.rows == 1;
+      long_context = long_context || Units(c, layer, s) > 1;
     }
-    const size_t split = least >= workers ? 1 : (workers + least - 1) / least;
+    units = long_context && least % workers != 0 && least < 4 * workers && group <= kTaskQueries &&
+            own_row && pass.rows() <= kSplitRows;
+    const size_t split = units || least >= workers ? 1 : (workers + least - 1) / least;
     heads_per_task = std::min((group + split - 1) / split, kTaskQueries);
     pieces = (group + heads_per_task - 1) / heads_per_task;
     rows_per_task = std::max<size_t>(1, 48 / heads_per_task);
+    for (const BatchSegment& s : pass.batch.segments) tasks += Blocks(s) * c.kv_heads * pieces;
   }
   size_t Blocks(const BatchSegment& s) const {
     return (s.rows + rows_per_task - 1) / rows_per_task;
   }
+  static size_t FirstUnit(const Config& c, size_t layer, const BatchSegment& s) {
+    if (!c.Windowed(layer)) return 0;
+    return AttentionFirstUnit(std::max(0, s.first_position - static_cast<int32_t>(c.window) + 1));
+  }
+  // Of a segment of one row.
+  static size_t Units(const Config& c, size_t layer, const BatchSegment& s) {
+    return AttentionEndUnit(s.first_position) - FirstUnit(c, layer, s);
+  }
 };
+
+// Heads [head, head_end) of batch rows [row, row_end) of one segment: what one call of the kernel
+// takes.
+struct AttentionTask {
+  const BatchSegment& segment;
+  size_t kv_head, head, head_end, row, row_end;
+};
+
+// Attention of one task at a time; the lists that the kernel reads.
+class TaskAttention {
+ public:
+  TaskAttention(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
+                const float* sinks, bool quantise)
+      : pass_(pass),
+        layer_(layer),
+        queries_(queries),
+        stride_(stride),
+        out_(out),
+        sinks_(sinks),
+        quantise_(quantise) {
+    const Config& c = pass.config;
+    args_.query = query_;
+    args_.position = position_;
+    args_.first = first_;
+    args_.scale = c.attention_scale;
+    args_.soft_cap = c.attention_soft_cap;
+    args_.sink = sinks ? sink_ : nullptr;
+    args_.out = result_;
+    args_.scratch = pass.ws.AttentionScratch(static_cast<size_t>(pass.worker.index()));
+  }
+
+  void Run(const AttentionTask& task) {
+    Prepare(task);
+    Attention(args_);
+    Quantise(task);
+  }
+  // One unit; whoever finishes the last one of its row and head merges them.
+  void RunUnit(const AttentionTask& task, size_t first_unit, size_t units, size_t unit) {
+    Prepare(task);
+    const Config& c = pass_.config;
+    const size_t floats = AttentionStateFloats(args_.shape);
+    const size_t slot = task.row * c.kv_heads + task.kv_head;
+    const size_t most = AttentionEndUnit(static_cast<int32_t>(task.segment.kv->context()));
+    float* const states = pass_.ws.attention_states + slot * most * args_.queries * floats;
+    AttentionUnit(args_, first_unit + unit, states + unit * args_.queries * floats);
+    std::atomic<uint32_t>& done = pass_.ws.units_done[slot];
+    if (done.fetch_add(1, std::memory_order_acq_rel) + 1 < units) return;
+    done.store(0, std::memory_order_relaxed);
+    AttentionMerge(args_, states, units);
+    Quantise(task);
+  }
+
+ private:
+  void Prepare(const AttentionTask& task) {
+    const Config& c = pass_.config;
+    const bool windowed = c.Windowed(layer_);
+    size_t n = 0;
+    for (size_t t = task.row; t < task.row_end; ++t) {
+      for (size_t h = task.head; h < task.head_end; ++h, ++n) {
+        query_[n] = queries_ + t * stride_ + h * c.key_dim;
+        result_[n] = out_.row(t) + h * c.value_dim;
+        position_[n] = PositionOf(task.segment, t);
+        first_[n] = windowed ? std::max(0, position_[n] - static_cast<int32_t>(c.window) + 1) : 0;
+        if (sinks_) sink_[n] = sinks_[h];
+      }
+    }
+    const KvSequence& kv = *task.segment.kv;
+    args_.queries = n;
+    args_.shape = kv.shape();
+    args_.ring_pages = kv.ring_pages(layer_);
+    args_.pages = kv.pages(layer_, task.kv_head);
+  }
+  void Quantise(const AttentionTask& task) const {
+    if (!quantise_) return;
+    const size_t dim = pass_.config.value_dim;
+    for (size_t t = task.row; t < task.row_end; ++t) {
+      QuantisePart(out_.row(t), out_.act, t, task.head * dim, task.head_end * dim);
+    }
+  }
+
+  Pass& pass_;
+  const size_t layer_;
+  const float* const queries_;
+  const size_t stride_;
+  const Input& out_;
+  const float* const sinks_;
+  const bool quantise_;
+  AttentionArgs args_;
+  const float* query_[kTaskQueries];
+  float* result_[kTaskQueries];
+  float sink_[kTaskQueries];
+  int32_t position_[kTaskQueries], first_[kTaskQueries];
+};
+
+// Every task of a cut as (kv head, block, piece), heads outermost: a worker's share keeps to few
+// heads, whose pages stay in its cache, and is as long as the others'.
+template <class F>
+void ForTasks(Pass& pass, const AttentionCut& cut, const F& run) {
+  const Config& c = pass.config;
+  const size_t group = c.heads / c.kv_heads;
+  size_t blocks = 0;
+  for (const BatchSegment& s : pass.batch.segments) blocks += cut.Blocks(s);
+  pass.worker.ForTiles(blocks * c.kv_heads * cut.pieces, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t kv_head = i / (blocks * cut.pieces), piece = i % cut.pieces;
+      size_t block = i / cut.pieces % blocks;
+      const BatchSegment* s = pass.batch.segments.data();
+      for (; block >= cut.Blocks(*s); ++s) block -= cut.Blocks(*s);
+      const size_t head = kv_head * group + piece * cut.heads_per_task;
+      const size_t row = s->first_row + block * cut.rows_per_task;
+      run(AttentionTask{*s, kv_head, head,
+                        std::min(head + cut.heads_per_task, (kv_head + 1) * group), row,
+                        std::min(row + cut.rows_per_task, s->first_row + s->rows)});
+    }
+  });
+}
+
+void ForUnits(Pass& pass, size_t layer, TaskAttention& attention) {
+  const Config& c = pass.config;
+  const size_t group = c.heads / c.kv_heads;
+  size_t all = 0;
+  for (const BatchSegment& s : pass.batch.segments) all += AttentionCut::Units(c, layer, s);
+  pass.worker.ForTiles(all * c.kv_heads, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t kv_head = i / all;
+      size_t unit = i % all;
+      const BatchSegment* s = pass.batch.segments.data();
+      for (; unit >= AttentionCut::Units(c, layer, *s); ++s) {
+        unit -= AttentionCut::Units(c, layer, *s);
+      }
+      const AttentionTask task{
+          *s, kv_head, kv_head * group, (kv_head + 1) * group, s->first_row, s->first_row + 1};
+      attention.RunUnit(task, AttentionCut::FirstUnit(c, layer, *s),
+                        AttentionCut::Units(c, layer, *s), unit);
+    }
+  });
+}
+
+// Whether the slices that tasks write are whole blocks of the quantised form.
+bool QuantisesSlices(const Config& c, const AttentionCut& cut, const Input& out) {
+  return out.k % kActBlock == 0 && c.value_dim * cut.heads_per_task % kActBlock == 0 &&
+         c.value_dim * (c.heads / c.kv_heads) % kActBlock == 0;
+}
 
 }  // namespace
 
-void Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
-            const float* sinks) {
-  const Config& c = pass.config;
-  const size_t group = c.heads / c.kv_heads;
-  const AttentionCut cut(c, pass.batch, static_cast<size_t>(pass.worker.count()));
-  const bool windowed = c.Windowed(layer);
-  const float *query[kTaskQueries], *const no_sink = nullptr;
-  float* result[kTaskQueries];
-  float sink[kTaskQueries];
-  int32_t position[kTaskQueries], first[kTaskQueries];
-
-  AttentionArgs args;
-  args.query = query;
-  args.position = position;
-  args.first = first;
-  args.scale = c.attention_scale;
-  args.soft_cap = c.attention_soft_cap;
-  args.sink = sinks ? sink : no_sink;
-  args.out = result;
-  args.scratch = pass.ws.AttentionScratch(static_cast<size_t>(pass.worker.index()));
-
-  size_t next = pass.worker.Next(0), done = 0;
-  for (const BatchSegment& s : pass.batch.segments) {
-    args.shape = s.kv->shape();
-    args.ring_pages = s.kv->ring_pages(layer);
-    const size_t blocks = cut.Blocks(s), tasks = blocks * c.kv_heads * cut.pieces;
-    for (; next < done + tasks; next = pass.worker.Next(0)) {
-      const size_t task = next - done;
-      // The last rows see the most keys: they go first, so that the short ones fill the end.
-      const size_t block = blocks - 1 - task / (c.kv_heads * cut.pieces);
-      const size_t kv_head = task / cut.pieces % c.kv_heads;
-      const size_t head = task % cut.pieces * cut.heads_per_task;
-      const size_t head_end = std::min(head + cut.heads_per_task, group);
-      const size_t row = s.first_row + block * cut.rows_per_task;
-      const size_t row_end = std::min(row + cut.rows_per_task, s.first_row + s.rows);
-      size_t n = 0;
-      for (size_t t = row; t < row_end; ++t) {
-        for (size_t h = kv_head * group + head; h < kv_head * group + head_end; ++h, ++n) {
-          query[n] = queries + t * stride + h * c.key_dim;
-          result[n] = out.row(t) + h * c.value_dim;
-          position[n] = PositionOf(s, t);
-          first[n] = windowed ? std::max(0, position[n] - static_cast<int32_t>(c.window) + 1) : 0;
-          if (sinks) sink[n] = sinks[h];
-        }
-      }
-      args.queries = n;
-      args.pages = s.kv->pages(layer, kv_head);
-      Attention(args);
-    }
-    done += tasks;
+bool Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
+            const float* sinks, bool quantise) {
+  const AttentionCut cut(pass, layer);
+  const bool slices = quantise && QuantisesSlices(pass.config, cut, out);
+  TaskAttention attention(pass, layer, queries, stride, out, sinks, slices);
+  if (cut.units) {
+    ForUnits(pass, layer, attention);
+  } else {
+    ForTasks(pass, cut, [&](const AttentionTask& task) { attention.Run(task); });
   }
+  return slices;
 }
 
-void GateRows(Pass& pass, const float* gate_up, const Input& in, bool gated, bool quantise) {
-  const auto [begin, end] = pass.worker.Share(in.rows);
-  const size_t width = gated ? 2 * in.k : in.k;
-  for (size_t t = begin; t < end; ++t) {
-    const float* gate = gate_up + t * width;
-    ActivationFor(pass.config.gate, gate, gated ? gate + in.k : nullptr, in.k, in.row(t));
-    if (quantise) QuantiseRow(in.row(t), in.act, t);
+void RotateStoreAttend(Pass& pass, size_t layer, const Input& out, const float* sinks,
+                       bool quantise) {
+  const Config& c = pass.config;
+  const AttentionCut cut(pass, layer);
+  const size_t workers = static_cast<size_t>(pass.worker.count());
+  const size_t stride = c.q_dim() + c.k_dim() + c.v_dim();
+  bool quantised = QuantisesSlices(c, cut, out);
+  // A task that has its row and kv head for itself needs nobody's keys but its own and the past's.
+  if (cut.own_row && !cut.units && cut.pieces == 1 && c.qk_norm != QkNorm::kWholeProjection &&
+      (cut.tasks % workers == 0 || cut.tasks >= 4 * workers)) {
+    TaskAttention attention(pass, layer, pass.ws.qkv, stride, out, sinks, quantise && quantised);
+    ForTasks(pass, cut, [&](const AttentionTask& task) {
+      RotateStoreHead(pass, layer, task.row, task.kv_head);
+      attention.Run(task);
+    });
+  } else {
+    RotateAndStore(pass, layer);
+    pass.Barrier();
+    quantised = Attend(pass, layer, pass.ws.qkv, stride, out, sinks, quantise);
+  }
+  if (quantise && !quantised) {
+    pass.Barrier();
+    QuantiseRows(pass, out);
   }
 }
 
@@ -360,21 +596,21 @@ void LimitGroups(const MoeConfig& moe, float* scores) {
 void RouteRows(Pass& pass, const LayerWeights& layer) {
   const MoeConfig& moe = pass.config.moe;
   const size_t E = moe.experts;
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  for (size_t t = begin; t < end; ++t) {
-    float* score = pass.ws.router + t * E;
+  pass.ForOwnRows([&](size_t t) {
+    float* score = pass.own.score + t * E;
+    std::copy_n(pass.ws.router + t * E, E, score);
     if (moe.routing == Routing::kSoftmax) {
       SoftMax(score, E);
     } else if (moe.routing == Routing::kSigmoid) {
       for (size_t e = 0; e < E; ++e) score[e] = Sigmoid(score[e]);
     }
-    float* choice = pass.ws.router_choice + t * E;
+    float* choice = pass.own.choice + t * E;
     std::copy_n(score, E, choice);
     if (layer.router_bias) Add(layer.router_bias, E, choice);
     LimitGroups(moe, choice);
 
-    int32_t* chosen = pass.ws.chosen + t * moe.used;
-    float* weight = pass.ws.chosen_weight + t * moe.used;
+    int32_t* chosen = pass.own.chosen + t * moe.used;
+    float* weight = pass.own.chosen_weight + t * moe.used;
     for (size_t j = 0; j < moe.used; ++j) {
       const size_t e = ArgMax(choice, E);
       chosen[j] = static_cast<int32_t>(e);
@@ -389,71 +625,152 @@ void RouteRows(Pass& pass, const LayerWeights& layer) {
       scale /= std::max(sum, 1e-20f);
     }
     if (scale != 1) Scale(scale, moe.used, weight);
-  }
+  });
 }
 
 void SortSlots(Pass& pass) {
-  if (pass.worker.index() != 0) return;
-  const MoeConfig& moe = pass.config.moe;
-  const size_t S = pass.rows() * moe.used;
-  int32_t* begin = pass.ws.expert_begin;
-  std::fill_n(begin, moe.experts + 1, 0);
-  for (size_t i = 0; i < S; ++i) ++begin[pass.ws.chosen[i] + 1];
-  for (size_t e = 0; e < moe.experts; ++e) begin[e + 1] += begin[e];
-  // A stable counting sort; begin[e] runs ahead and is set back after.
-  for (size_t i = 0; i < S; ++i) {
-    const int32_t slot = begin[pass.ws.chosen[i]]++;
-    pass.ws.slot_of[i] = slot;
-    pass.ws.slot_row[slot] = static_cast<int32_t>(i / moe.used);
+  pass.RowBarrier();
+  if (pass.private_rows || pass.worker.index() == 0) {
+    const MoeConfig& moe = pass.config.moe;
+    const RowBuffers& own = pass.own;
+    const size_t S = pass.rows() * moe.used;
+    int32_t* begin = own.expert_begin;
+    std::fill_n(begin, moe.experts + 1, 0);
+    for (size_t i = 0; i < S; ++i) ++begin[own.chosen[i] + 1];
+    for (size_t e = 0; e < moe.experts; ++e) begin[e + 1] += begin[e];
+    // A stable counting sort; begin[e] runs ahead and is set back after.
+    for (size_t i = 0; i < S; ++i) {
+      const int32_t slot = begin[own.chosen[i]]++;
+      own.slot_of[i] = slot;
+      own.slot_row[slot] = static_cast<int32_t>(i / moe.used);
+    }
+    for (size_t e = moe.experts; e > 0; --e) begin[e] = begin[e - 1];
+    begin[0] = 0;
   }
-  for (size_t e = moe.experts; e > 0; --e) begin[e] = begin[e - 1];
-  begin[0] = 0;
+  pass.RowBarrier();
 }
 
-void CombineExperts(Pass& pass, float* out) {
+namespace {
+
+// Tiles of a matrix of every chosen expert, then of the shared expert's: fn(expert, its first slot,
+// its slots, tile) and shared_fn(tile). Experts differ in rows, so their tiles may differ in width.
+template <class TileOf, class F, class G>
+void ForExpertTiles(Pass& pass, size_t columns, const TileOf& tile_of, const F& fn,
+                    size_t shared_tiles, const G& shared_fn) {
+  const MoeConfig& moe = pass.config.moe;
+  const int32_t* at = pass.own.expert_begin;
+  const auto slots = [&](size_t e) { return static_cast<size_t>(at[e + 1] - at[e]); };
+  const auto tiles = [&](size_t e) { return slots(e) ? Tiles(columns, tile_of(slots(e))) : 0; };
+  size_t all = 0;
+  for (size_t e = 0; e < moe.experts; ++e) all += tiles(e);
+  pass.worker.ForTiles(all + shared_tiles, [&](size_t begin, size_t end) {
+    size_t first = 0;
+    for (size_t e = 0; e < moe.experts && first < end; ++e) {
+      const size_t n = tiles(e);
+      for (size_t i = std::max(begin, first); i < std::min(end, first + n); ++i) {
+        fn(e, static_cast<size_t>(at[e]), slots(e), i - first);
+      }
+      first += n;
+    }
+    for (size_t i = std::max(begin, all); i < end; ++i) shared_fn(i - all);
+  });
+}
+
+}  // namespace
+
+void ExpertsGateUp(Pass& pass, const LayerWeights& w, const Input& in) {
+  const MoeConfig& moe = pass.config.moe;
+  const size_t dim = moe.ffn_dim, shared_dim = moe.shared_ffn_dim;
+  const Input hidden = pass.ws.expert_in.View(pass.rows() * moe.used, dim);
+  const Input shared = pass.ws.mlp_in.View(pass.rows(), shared_dim);
+  const MlpHalf shared_mlp{w.shared_gate, w.shared_up, shared, ReadsInt8(w.shared_down)};
+  const auto tile_of = [&](size_t rows) { return TileColumns(w.expert_up, rows, pass.worker); };
+  const size_t shared_tile = w.shared_up ? TileColumns(w.shared_up, in.rows, pass.worker) : 1;
+  ForExpertTiles(
+      pass, dim, tile_of,
+      [&](size_t e, size_t slot, size_t slots, size_t i) {
+        const Weight gate = w.expert_gate.Expert(e), up = w.expert_up.Expert(e);
+        const size_t tile = tile_of(slots), first = i * tile;
+        GateUpTile(pass, {gate, up, hidden, ReadsInt8(w.expert_down)},
+                   {in, pass.own.slot_row + slot, slots}, slot, first, std::min(tile, dim - first));
+      },
+      w.shared_up ? Tiles(shared_dim, shared_tile) : 0,
+      [&](size_t i) {
+        const size_t first = i * shared_tile;
+        GateUpTile(pass, shared_mlp, {in, nullptr, in.rows}, 0, first,
+                   std::min(shared_tile, shared_dim - first));
+      });
+}
+
+void ExpertsDown(Pass& pass, const LayerWeights& w) {
   const Config& c = pass.config;
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  for (size_t t = begin; t < end; ++t) {
-    float* y = out + t * c.dim;
+  const Input hidden = pass.ws.expert_in.View(pass.rows() * c.moe.used, c.moe.ffn_dim);
+  const Input shared = pass.ws.mlp_in.View(pass.rows(), c.moe.shared_ffn_dim);
+  const auto tile_of = [&](size_t rows) { return TileColumns(w.expert_down, rows, pass.worker); };
+  const size_t shared_tile =
+      w.shared_down ? TileColumns(w.shared_down, shared.rows, pass.worker) : 1;
+  ForExpertTiles(
+      pass, c.dim, tile_of,
+      [&](size_t e, size_t slot, size_t slots, size_t i) {
+        MultiplyTiles(pass.worker, pass.ws, w.expert_down.Expert(e),
+                      {hidden, pass.ws.slot_index + slot, slots}, tile_of(slots), i, i + 1,
+                      pass.ws.expert_out + slot * c.dim, c.dim);
+      },
+      w.shared_down ? Tiles(c.dim, shared_tile) : 0,
+      [&](size_t i) {
+        MultiplyTiles(pass.worker, pass.ws, w.shared_down, {shared, nullptr, shared.rows},
+                      shared_tile, i, i + 1, pass.ws.branch2, c.dim);
+      });
+}
+
+void CombineExperts(Pass& pass, const LayerWeights& w, float* branch) {
+  const Config& c = pass.config;
+  pass.ForOwnRows([&](size_t t) {
+    float* y = branch + t * c.dim;
     std::fill_n(y, c.dim, 0.0f);
     for (size_t j = t * c.moe.used; j < (t + 1) * c.moe.used; ++j) {
-      AddScaled(pass.ws.expert_out + static_cast<size_t>(pass.ws.slot_of[j]) * c.dim,
-                pass.ws.chosen_weight[j], c.dim, y);
+      AddScaled(pass.ws.expert_out + static_cast<size_t>(pass.own.slot_of[j]) * c.dim,
+                pass.own.chosen_weight[j], c.dim, y);
     }
-  }
-}
-
-void AddShared(Pass& pass, const float* shared, const float* gate, float* out) {
-  const size_t dim = pass.config.dim;
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  for (size_t t = begin; t < end; ++t) {
-    if (gate) {
-      AddScaled(shared + t * dim, Sigmoid(gate[t]), dim, out + t * dim);
+    if (!w.shared_up) return;
+    const float* shared = pass.ws.branch2 + t * c.dim;
+    if (w.shared_router) {
+      AddScaled(shared, Sigmoid(pass.ws.shared_gate[t]), c.dim, y);
     } else {
-      Add(shared + t * dim, dim, out + t * dim);
+      Add(shared, c.dim, y);
     }
-  }
+  });
 }
 
-void GatherLogitRows(Pass& pass, bool quantise) {
+Input GatherLogitRows(Pass& pass, bool quantise, bool deferred) {
   const Config& c = pass.config;
   const std::span<const int32_t> rows = pass.batch.logit_rows;
-  const Input in = pass.ws.norm_in.View(rows.size(), c.dim);
-  const auto [begin, end] = pass.worker.Share(rows.size());
-  for (size_t i = begin; i < end; ++i) {
-    const float* x = pass.ws.x + static_cast<size_t>(rows[i]) * c.dim;
+  const bool alone = pass.private_rows && !deferred;
+  const Input in = (alone ? pass.own : pass.ws.shared).norm_in.View(rows.size(), c.dim);
+  pass.RowBarrier();
+  const auto [first, last] = pass.worker.Share(rows.size());
+  for (size_t i = alone ? 0 : first; i < (alone ? rows.size() : last); ++i) {
+    const float* x = pass.own.x + static_cast<size_t>(rows[i]) * c.dim;
     NormVector(c, pass.weights.output_norm, x, c.dim, in.row(i));
     if (quantise) QuantiseRow(in.row(i), in.act, i);
   }
+  if (!alone) pass.Barrier();
+  return in;
 }
 
-void FinishLogits(const Config& config, Worker& worker, size_t rows, float* logits) {
-  const auto [begin, end] = ColumnShare(worker, config.vocab, rows);
-  for (size_t i = 0; i < rows && begin < end; ++i) {
-    float* l = logits + i * config.vocab + begin;
-    if (config.logit_scale != 1) Scale(config.logit_scale, end - begin, l);
-    if (config.logit_soft_cap > 0) SoftCap(config.logit_soft_cap, end - begin, l);
-  }
+void OutputLogits(const Config& config, Worker& worker, const Workspace& ws, const Weight& output,
+                  const Input& in, float* logits) {
+  const size_t tile = TileColumns(output, in.rows, worker);
+  worker.ForTiles(Tiles(config.vocab, tile), [&](size_t begin, size_t end) {
+    MultiplyTiles(worker, ws, output, {in, nullptr, in.rows}, tile, begin, end, logits,
+                  config.vocab);
+    const size_t first = begin * tile, n = std::min(end * tile, config.vocab) - first;
+    for (size_t i = 0; i < in.rows; ++i) {
+      float* l = logits + i * config.vocab + first;
+      if (config.logit_scale != 1) Scale(config.logit_scale, n, l);
+      if (config.logit_soft_cap > 0) SoftCap(config.logit_soft_cap, n, l);
+    }
+  });
 }
 
 }  // namespace sluice

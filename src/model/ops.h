@@ -1,12 +1,14 @@
 // The operations a model is written in, and the only file that calls kernels.
-// Each is called by every worker of a pass and does this worker's share; none
-// has a barrier inside. Rows are split when an op works row by row, output
-// columns when it multiplies. No bytes depend on the split.
+// Each is called by every worker of a pass and does this worker's part; those
+// with a barrier inside say so. Row-wise ops work on the worker's own rows
+// (pass.h); products and attention are cut into tiles that workers take. No
+// bytes depend on who does what.
 #ifndef SLUICE_SRC_MODEL_OPS_H_
 #define SLUICE_SRC_MODEL_OPS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "src/model/pass.h"
 
@@ -18,49 +20,68 @@ bool ReadsInt8(const W&... w) {
   return (w.ReadsInt8() || ...);
 }
 
-// x[t] = embedding of token t, scaled; plus learned positions.
+// x[t] = embedding of token t, scaled; plus learned positions. Own rows.
 void Embed(Pass& pass);
 // Angles of every row, both kinds of layers.
 void FillRope(Pass& pass);
 
-// in = norm(x) row by row, quantised too when `quantise`. norm absent: a copy.
+// in = norm(x) row by row, quantised too when `quantise`. norm absent: a copy. Own rows.
 void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise);
-// Quantises rows already in in.f32.
+// The same for a share of all rows, wherever they lie: Barrier() before and after.
+void NormShare(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise);
+// Quantises rows already in in.f32, a share of all rows: Barrier() before and after.
 void QuantiseRows(Pass& pass, const Input& in);
-// x += residual_scale * post_norm(branch), row by row.
-void AddBranch(Pass& pass, float* branch, const NormWeights& post_norm);
+// x += residual_scale * post_norm(branch). Own rows.
+void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm);
 
-// out[t][r] = weight . in[t] + bias; out is [in.rows][stride].
-void MultiplyShare(Worker& worker, const Workspace& ws, const Weight& weight, const Input& in,
-                   float* out, size_t stride);
-void MatMul(Pass& pass, const Weight& weight, const Input& in, float* out, size_t stride);
-// The same for `tokens` rows picked from `in`: out[i] from in row token_rows[i].
+// out[t][r] = weight . in[t] + bias.
+struct Product {
+  const Weight& weight;
+  float* out;  // [in.rows][stride]
+};
+// Several products of one input, as one list of tiles.
+void MatMul(Pass& pass, const Input& in, size_t stride, std::initializer_list<Product> products);
+// out[i][r] = weight . in[token_rows[i]] for `tokens` rows picked from `in`.
 void MatMulRows(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
                 size_t tokens, float* out, size_t stride);
 
-// Queries and keys of layer `layer` in ws.qkv: norm, rotate; keys and values go to the KV cache.
-void RotateAndStore(Pass& pass, size_t layer);
-// in = attention of every row and head over the cached positions; queries [R][stride], head h at h
-// * key_dim. Work is taken from counter 0, which some worker has reset before the last barrier.
-void Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
-            const float* sinks);
+// The first half of an MLP: hidden = activation(gate . in) * (up . in), quantised too when
+// `quantise`. Without `gate`, `up` is [gate | up] in one matrix, or, in a model that is not gated,
+// hidden = activation(up . in).
+struct MlpHalf {
+  const Weight& gate;
+  const Weight& up;
+  const Input& hidden;  // [in.rows][ffn dim]
+  bool quantise;
+};
+void GateUp(Pass& pass, const MlpHalf& mlp, const Input& in);
 
-// in = activation(gate) * up, row by row; rows are [gate | up] or, ungated, [up]. Quantises when
-// asked.
-void GateRows(Pass& pass, const float* gate_up, const Input& in, bool gated, bool quantise);
+// Norms and rotates queries and keys of layer `layer` in ws.qkv, stores keys and values in the KV
+// cache, and writes the attention of every row and head over the cached positions into `out`,
+// quantised too when `quantise`. A barrier inside where rows share keys or heads share workers.
+void RotateStoreAttend(Pass& pass, size_t layer, const Input& out, const float* sinks,
+                       bool quantise);
+// The attention alone; queries [R][stride], head h at h * key_dim. False: left for QuantiseRows.
+bool Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
+            const float* sinks, bool quantise);
 
-// Mixture of experts: pick and weigh (this worker's rows), sort into slots (worker 0), sum up
-// (rows).
+// Mixture of experts: picks and weighs each own row's experts from ws.router.
 void RouteRows(Pass& pass, const LayerWeights& layer);
+// Groups all rows by expert. A barrier before and after where rows are shared out.
 void SortSlots(Pass& pass);
-void CombineExperts(Pass& pass, float* out);
-// out[t] += sigmoid(gate[t]) * shared[t]; gate null: plain sum.
-void AddShared(Pass& pass, const float* shared, const float* gate, float* out);
+// GateUp of every chosen expert over its rows, and of the shared expert; then their down products
+// into ws.expert_out and ws.branch2. Barriers are the caller's.
+void ExpertsGateUp(Pass& pass, const LayerWeights& layer, const Input& in);
+void ExpertsDown(Pass& pass, const LayerWeights& layer);
+// branch = the weighed sum of each own row's experts, plus the shared expert's share of ws.branch2.
+void CombineExperts(Pass& pass, const LayerWeights& layer, float* branch);
 
-// Final norm of the rows whose logits are wanted, into ws.norm_in.
-void GatherLogitRows(Pass& pass, bool quantise);
-// Scale and cap of logits [rows][vocab]: the columns that this worker's share of the product wrote.
-void FinishLogits(const Config& config, Worker& worker, size_t rows, float* logits);
+// Final norm of the rows whose logits are wanted, behind barriers where needed. `deferred`: into
+// ws.shared.norm_in in any case, for Model::Logits.
+Input GatherLogitRows(Pass& pass, bool quantise, bool deferred);
+// Logits [in.rows][vocab], scaled and capped.
+void OutputLogits(const Config& config, Worker& worker, const Workspace& ws, const Weight& output,
+                  const Input& in, float* logits);
 
 // Rotates `pairs` pairs of one head at batch row t (latent attention lays heads out itself).
 void RotateHead(Pass& pass, size_t layer, size_t t, float* head);

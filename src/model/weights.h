@@ -28,6 +28,15 @@ struct Weight {
 
   explicit operator bool() const { return format != nullptr; }
   size_t bytes() const { return experts * expert_bytes; }
+  // Output rows [begin, begin + count) as a matrix of their own; begin is a multiple of 16.
+  Weight Rows(size_t begin, size_t count) const {
+    Weight w = *this;
+    w.data += panels ? begin / kPanelRows * (k / format->block_values * format->panel_block_bytes)
+                     : begin * format->RowBytes(k);
+    w.rows = count;
+    if (w.bias) w.bias += begin;
+    return w;
+  }
   Weight Expert(size_t e) const {
     Weight w = *this;
     w.data += e * expert_bytes;

@@ -55,26 +55,40 @@ Input InputBuffer::View(size_t rows, size_t k) const {
 }
 
 Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max_rows,
-                                                     size_t workers) {
+                                                     size_t workers, size_t context) {
   std::unique_ptr<Workspace> ws(new Workspace);
   ws->max_rows = max_rows;
+  ws->own_.resize(workers);
   const size_t R = max_rows, S = R * c.moe.used;
   const LatentConfig& mla = c.latent;
   const size_t widest_mlp = std::max(c.ffn_dim, c.moe.shared_ffn_dim);
   const size_t attn_dim = c.heads * (mla.kv_rank ? mla.head_value_dim : c.value_dim);
   const size_t widest_k =
       std::max({c.dim, widest_mlp, c.moe.ffn_dim, attn_dim, mla.q_rank, mla.kv_rank, mla.nope_dim});
+  const KvShape kv{c.key_dim, c.value_dim, KvType::kF32};
+  const size_t units = AttentionEndUnit(static_cast<int32_t>(context));
   ws->matmul_bytes_ = RoundUp(MatMulScratchBytes(RoundUp(widest_k, kActBlock)), 4096);
-  ws->attention_bytes_ =
-      RoundUp(AttentionScratchBytes(KvShape{c.key_dim, c.value_dim, KvType::kF32}), 4096);
+  ws->attention_bytes_ = RoundUp(AttentionScratchBytes(kv), 4096);
 
+  auto rows = [&](Layout& l, RowBuffers* b, size_t n) {
+    l.Add(&b->x, n * c.dim);
+    l.Add(&b->branch, n * c.dim);
+    l.Add(&b->norm_in, n, c.dim);
+    if (!c.moe.experts) return;
+    l.Add(&b->score, n * c.moe.experts);
+    l.Add(&b->choice, n * c.moe.experts);
+    l.Add(&b->chosen, n * c.moe.used);
+    l.Add(&b->chosen_weight, n * c.moe.used);
+    l.Add(&b->expert_begin, c.moe.experts + 1);
+    l.Add(&b->slot_row, n * c.moe.used);
+    l.Add(&b->slot_of, n * c.moe.used);
+  };
   auto place = [&](Layout& l) {
-    l.Add(&ws->x, R * c.dim);
+    rows(l, &ws->shared, R);
+    for (RowBuffers& own : ws->own_) rows(l, &own, kPrivateRows);
     l.Add(&ws->branch, R * c.dim);
     l.Add(&ws->branch2, R * c.dim);
     l.Add(&ws->qkv, R * (c.q_dim() + c.k_dim() + c.v_dim()));
-    l.Add(&ws->gate_up, R * 2 * widest_mlp);
-    l.Add(&ws->norm_in, R, c.dim);
     l.Add(&ws->attn_in, R, attn_dim);
     l.Add(&ws->mlp_in, R, widest_mlp);
     for (int i = 0; i < 2; ++i) {
@@ -83,14 +97,7 @@ Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max
     }
     if (c.moe.experts) {
       l.Add(&ws->router, R * c.moe.experts);
-      l.Add(&ws->router_choice, R * c.moe.experts);
-      l.Add(&ws->chosen, S);
-      l.Add(&ws->chosen_weight, S);
-      l.Add(&ws->expert_begin, c.moe.experts + 1);
-      l.Add(&ws->slot_row, S);
-      l.Add(&ws->slot_of, S);
       l.Add(&ws->slot_index, S);
-      l.Add(&ws->expert_gate_up, S * 2 * c.moe.ffn_dim);
       l.Add(&ws->expert_in, S, c.moe.ffn_dim);
       l.Add(&ws->expert_out, S * c.dim);
       l.Add(&ws->shared_gate, R);
@@ -103,6 +110,9 @@ Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max
       l.Add(&ws->latent_in, R * c.heads, mla.kv_rank);
       l.Add(&ws->head_rows, R * c.heads);
     }
+    l.Add(&ws->attention_states, kSplitRows * c.heads * units * AttentionStateFloats(kv));
+    l.Add(&ws->units_done, kSplitRows * c.kv_heads);
+    l.Add(&ws->tiles_, workers * 2 * TileFloats(R));
     l.Add(&ws->matmul_scratch_, workers * ws->matmul_bytes_);
     l.Add(&ws->attention_scratch_, workers * ws->attention_bytes_);
   };

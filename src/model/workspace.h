@@ -3,6 +3,8 @@
 #ifndef SLUICE_SRC_MODEL_WORKSPACE_H_
 #define SLUICE_SRC_MODEL_WORKSPACE_H_
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,39 +34,62 @@ struct InputBuffer {
   Input View(size_t rows, size_t k) const;
 };
 
+// A pass of up to so many rows lets every worker keep all of them (pass.h). 1.5 us a row to norm
+// and quantise against 1 us a barrier, on Zen 4 with two threads.
+constexpr size_t kPrivateRows = 2;
+
+// Output columns of a product that a worker computes, activates and writes at a time, where many
+// rows share them; and the most, where few do.
+constexpr size_t kTileColumns = 32;
+constexpr size_t kWideTileColumns = 1024;
+// Rows that a kernel takes at once from the panels themselves: few.
+constexpr size_t kFewRows = 8;
+// Passes of up to so many rows may cut one head's attention into units for several workers.
+constexpr size_t kSplitRows = 4;
+
+// The row-wise half of a pass: the residual stream and what is made of it row by row.
+struct RowBuffers {
+  float* x = nullptr;       // [R][dim] the residual stream
+  float* branch = nullptr;  // [R][dim] a block's output, normed or summed up, before it is added
+  InputBuffer norm_in;      // [R][dim]
+
+  // Mixture of experts; S = R * used slots.
+  float* score = nullptr;           // [R][experts]
+  float* choice = nullptr;          // [R][experts] what the selection compares
+  int32_t* chosen = nullptr;        // [R][used] expert of each rank
+  float* chosen_weight = nullptr;   // [R][used]
+  int32_t* expert_begin = nullptr;  // [experts + 1] into slot_row
+  int32_t* slot_row = nullptr;      // [S] batch row of a slot, slots grouped by expert
+  int32_t* slot_of = nullptr;       // [R][used] slot of each rank
+};
+
 class Workspace {
  public:
-  // For passes of up to max_rows rows on up to `workers` workers.
+  // For passes of up to max_rows rows on up to `workers` workers, over sequences of up to `context`
+  // positions.
   static Result<std::unique_ptr<Workspace>> Create(const Config& config, size_t max_rows,
-                                                   size_t workers);
+                                                   size_t workers, size_t context);
 
   size_t max_rows = 0;
-  size_t logit_rows = 0;     // rows of norm_in that the last pass left for the output matrix
-  float* x = nullptr;        // [R][dim] the residual stream
+  size_t logit_rows = 0;  // rows of shared.norm_in that the last pass left for the output matrix
+  RowBuffers shared;
+  const RowBuffers& OwnRows(size_t worker) const { return own_[worker]; }
+
   float* branch = nullptr;   // [R][dim] a block's output before it is added
   float* branch2 = nullptr;  // [R][dim]
   float* qkv = nullptr;      // [R][q_dim + k_dim + v_dim]
-  float* gate_up = nullptr;  // [R][2 * widest MLP]
-  InputBuffer norm_in;       // [R][dim]
   InputBuffer attn_in;       // [R][heads * value dim] attention's output
-  InputBuffer mlp_in;        // [R][widest MLP]
+  InputBuffer mlp_in;        // [R][widest MLP] activated
 
   float* rope_cos[2] = {};  // [R][rope dims / 2]; 0: full layers, 1: sliding-window layers
   float* rope_sin[2] = {};
 
-  // Mixture of experts; S = R * used slots.
-  float* router = nullptr;          // [R][experts]
-  float* router_choice = nullptr;   // [R][experts] what the selection compares
-  int32_t* chosen = nullptr;        // [R][used] expert of each rank
-  float* chosen_weight = nullptr;   // [R][used]
-  int32_t* expert_begin = nullptr;  // [experts + 1] into the two lists below
-  int32_t* slot_row = nullptr;      // [S] batch row of a slot, slots grouped by expert
-  int32_t* slot_of = nullptr;       // [R][used] slot of each rank
-  int32_t* slot_index = nullptr;    // [S] 0, 1, 2 ...
-  float* expert_gate_up = nullptr;  // [S][2 * expert ffn]
-  InputBuffer expert_in;            // [S][expert ffn]
-  float* expert_out = nullptr;      // [S][dim]
-  float* shared_gate = nullptr;     // [R]
+  // Mixture of experts.
+  float* router = nullptr;        // [R][experts]
+  int32_t* slot_index = nullptr;  // [S] 0, 1, 2 ...
+  InputBuffer expert_in;          // [S][expert ffn] activated
+  float* expert_out = nullptr;    // [S][dim]
+  float* shared_gate = nullptr;   // [R]
 
   // Latent attention.
   float* q_low = nullptr;        // [R][q_rank]
@@ -74,6 +99,14 @@ class Workspace {
   InputBuffer latent_in;         // [R * heads][kv_rank]
   int32_t* head_rows = nullptr;  // [heads][R] row t * heads + h of the two above
 
+  // Attention of few rows over long contexts, cut into units of 512 positions (ops.cc).
+  float* attention_states = nullptr;  // [kSplitRows][kv heads][units][group][AttentionStateFloats]
+  std::atomic<uint32_t>* units_done = nullptr;  // [kSplitRows][kv heads]; 0 between passes
+
+  // One worker's tile of each of two products: [R][kTileColumns] or [kFewRows][kWideTileColumns].
+  float* Tile(size_t worker, size_t product) const {
+    return tiles_ + (2 * worker + product) * TileFloats(max_rows);
+  }
   uint8_t* MatMulScratch(size_t worker) const { return matmul_scratch_ + worker * matmul_bytes_; }
   uint8_t* AttentionScratch(size_t worker) const {
     return attention_scratch_ + worker * attention_bytes_;
@@ -81,7 +114,12 @@ class Workspace {
 
  private:
   Workspace() = default;
+  static constexpr size_t TileFloats(size_t rows) {
+    return std::max(rows * kTileColumns, kFewRows * kWideTileColumns);
+  }
   Arena arena_;
+  std::vector<RowBuffers> own_;  // [workers], for kPrivateRows rows
+  float* tiles_ = nullptr;
   uint8_t* matmul_scratch_ = nullptr;
   uint8_t* attention_scratch_ = nullptr;
   size_t matmul_bytes_ = 0, attention_bytes_ = 0;

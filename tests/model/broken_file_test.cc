@@ -34,7 +34,7 @@ class BrokenFileTest : public testing::Test {
 
   void RunAPass(const Model& model) {
     const Config& c = model.config();
-    Result<std::unique_ptr<Workspace>> ws = Workspace::Create(c, 4, 1);
+    Result<std::unique_ptr<Workspace>> ws = Workspace::Create(c, 4, 1, 64);
     Result<std::unique_ptr<KvPool>> pool =
         KvPool::Create(KvShapeOf(c, KvType::kF16), KvPagesPerSequence(c, 64, 4));
     if (!ws.ok() || !pool.ok()) return;

@@ -29,7 +29,7 @@ class LoadedModel {
     Result<std::unique_ptr<Model>> m = LoadModel(path, *team_);
     if (!m.ok()) ADD_FAILURE() << m.status().message();
     model_ = *std::move(m);
-    workspace_ = *Workspace::Create(config(), largest_chunk, 1);
+    workspace_ = *Workspace::Create(config(), largest_chunk, 1, context);
     pool_ = *KvPool::Create(KvShapeOf(config(), kv_type),
                             KvPagesPerSequence(config(), context, largest_chunk));
   }

@@ -92,17 +92,17 @@ void Project(Pass& pass, const LayerWeights& w, const Input& in, size_t stride) 
   const Config& c = pass.config;
   const LatentConfig& mla = c.latent;
   const size_t q_rows = c.heads * (mla.nope_dim + mla.rope_dim);
-  MatMul(pass, w.kv_a, in, pass.ws.qkv + c.q_dim(), stride);
+  MatMul(pass, in, stride, {{w.kv_a, pass.ws.qkv + c.q_dim()}});
   if (!mla.q_rank) {
-    MatMul(pass, w.q, in, pass.ws.q_full, q_rows);
+    MatMul(pass, in, q_rows, {{w.q, pass.ws.q_full}});
     return;
   }
-  MatMul(pass, w.q_a, in, pass.ws.q_low, mla.q_rank);
+  MatMul(pass, in, mla.q_rank, {{w.q_a, pass.ws.q_low}});
   pass.Barrier();
   const Input low = pass.ws.q_low_in.View(pass.rows(), mla.q_rank);
-  NormRows(pass, pass.ws.q_low, w.q_a_norm, low, ReadsInt8(w.q_b));
+  NormShare(pass, pass.ws.q_low, w.q_a_norm, low, ReadsInt8(w.q_b));
   pass.Barrier();
-  MatMul(pass, w.q_b, low, pass.ws.q_full, q_rows);
+  MatMul(pass, low, q_rows, {{w.q_b, pass.ws.q_full}});
 }
 
 // Per row: norm the latent, rotate the shared key and every head's rope part, store key and value,
@@ -147,7 +147,6 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   const LayerWeights& w = pass.weights.layers[layer];
   const size_t R = pass.rows(), stride = c.q_dim() + c.k_dim() + c.v_dim();
   Project(pass, w, in, stride);
-  if (pass.worker.index() == 0) pass.worker.ResetCounter(0);
   pass.Barrier();
 
   const Input nope = pass.ws.nope_in.View(R * c.heads, mla.nope_dim);
@@ -160,7 +159,7 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   Input by_row = latent;  // the same memory as [R][heads * kv_rank]
   by_row.rows = R;
   by_row.k = c.heads * mla.kv_rank;
-  Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr);
+  Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, false);
   pass.Barrier();
   const Input out = pass.ws.attn_in.View(R, c.heads * mla.head_value_dim);
   PerHead(pass, w.v_b, latent, out.f32, mla.head_value_dim, out.k);
@@ -169,7 +168,7 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
     QuantiseRows(pass, out);
     pass.Barrier();
   }
-  MatMul(pass, w.o, out, pass.ws.branch, c.dim);
+  MatMul(pass, out, c.dim, {{w.o, pass.ws.branch}});
 }
 
 void Forward(Pass& pass) { DecoderForward(pass, LatentAttention); }
