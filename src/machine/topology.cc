@@ -1,6 +1,7 @@
 #include "src/machine/topology.h"
 
 #include <hwloc.h>
+#include <hwloc/linux.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -130,12 +131,14 @@ const Topology& ThisMachine() {
   return machine;
 }
 
-bool BindThisThread(const std::vector<int>& cpus) {
+bool BindThisThread(const std::vector<int>& cpus) { return BindThread(0, cpus); }
+
+bool BindThread(int tid, const std::vector<int>& cpus) {
   hwloc_topology_t t = Hwloc();
   if (t == nullptr) return false;
   Bitmap set = hwloc_bitmap_alloc();
   for (int cpu : cpus) hwloc_bitmap_set(set, static_cast<unsigned>(cpu));
-  const bool bound = hwloc_set_cpubind(t, set, HWLOC_CPUBIND_THREAD) == 0;
+  const bool bound = hwloc_linux_set_tid_cpubind(t, tid, set) == 0;
   hwloc_bitmap_free(set);
   return bound;
 }

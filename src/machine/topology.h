@@ -46,6 +46,8 @@ const Topology& ThisMachine();
 
 // Binds the calling thread to these CPUs (Core::cpus); false when the system refuses.
 bool BindThisThread(const std::vector<int>& cpus);
+// The same for a thread of this process by the kernel's number, which must be alive.
+bool BindThread(int tid, const std::vector<int>& cpus);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_MACHINE_TOPOLOGY_H_

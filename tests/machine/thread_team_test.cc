@@ -1,6 +1,8 @@
 #include "src/machine/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -108,6 +110,41 @@ TEST(Barrier, WakesSleepers) {
       worker.Barrier();
       EXPECT_EQ(value, round + 1);
     });
+  }
+}
+
+// Workers that wait may trade cores with one that is stopped. Whatever they did, each worker of a
+// team that has every core is bound to one of its own afterwards.
+TEST(Barrier, NoTwoWorkersEndOnOneCore) {
+  const int threads = Team(0)->size();
+  if (static_cast<size_t>(threads) != ThisMachine().cores.size()) GTEST_SKIP() << "not all cores";
+  auto team = Team(threads);
+  std::vector<pid_t> tids(threads);
+  std::vector<int> cells(threads);
+  for (int round = 0; round < 20; ++round) {
+    team->LetWorkersMove(round == 9);
+    team->Run([&](Worker& worker) {
+      for (int i = 0; i < 3; ++i) {
+        if (worker.index() == (round + i) % threads) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        cells[worker.index()] = i;
+        worker.Barrier();
+        for (const int cell : cells) EXPECT_EQ(cell, i);
+        worker.Barrier();
+      }
+      tids[worker.index()] = gettid();
+    });
+    if (round == 9) continue;
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (const pid_t tid : tids) {  // idle now: nobody trades
+      cpu_set_t one, both;
+      ASSERT_EQ(sched_getaffinity(tid, sizeof(one), &one), 0);
+      CPU_AND(&both, &all, &one);
+      EXPECT_EQ(CPU_COUNT(&both), 0) << round;
+      CPU_OR(&all, &all, &one);
+    }
   }
 }
 
