@@ -63,25 +63,20 @@ void ModelFlags::AddTo(CLI::App& command) {
                      "Accepted and ignored: sluice runs on the CPU");
 }
 
+Result<KvType> ParseKvType(const std::string& word) {
+  for (KvType t : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
+    if (word == KvTypeName(t)) return t;
+  }
+  if (word == "q8_0") return KvType::kQ8;  // llama.cpp's word
+  return Status(StatusCode::kInvalidArgument,
+                "--kv-type: expected f32, f16, bf16 or q8, found " + word);
+}
+
 Result<RunnerOptions> ModelFlags::Options() const {
   RunnerOptions o;
   ASSIGN_OR_RETURN(o.weights, ParseLoadMode(weights));
   ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(huge_pages));
-  bool known = false;
-  for (KvType t : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
-    if (kv_type == KvTypeName(t)) {
-      o.kv_type = t;
-      known = true;
-    }
-  }
-  if (kv_type == "q8_0") {  // llama.cpp's word
-    o.kv_type = KvType::kQ8;
-    known = true;
-  }
-  if (!known) {
-    return Status(StatusCode::kInvalidArgument,
-                  "--kv-type: expected f32, f16, bf16 or q8, found " + kv_type);
-  }
+  ASSIGN_OR_RETURN(o.kv_type, ParseKvType(kv_type));
   o.placement.lock = mlock;
   o.activations = activations == "f32" ? Activations::kF32 : Activations::kInt8;
   o.context = context;

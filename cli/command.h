@@ -23,6 +23,7 @@ enum ExitCode : int {
 
 void AddRun(CLI::App& app, int* exit_code);
 void AddChat(CLI::App& app, int* exit_code);
+void AddBench(CLI::App& app, int* exit_code);
 void AddEval(CLI::App& app, int* exit_code);
 void AddTokenize(CLI::App& app, int* exit_code);
 void AddPerplexity(CLI::App& app, int* exit_code);
@@ -32,6 +33,9 @@ void AddPull(CLI::App& app, int* exit_code);
 
 // Prints "sluice COMMAND: message" on stderr; the exit code that fits.
 int ReportError(const std::string& command, const Status& status);
+
+// The type that --kv-type, or llama.cpp's word for it, means.
+Result<KvType> ParseKvType(const std::string& word);
 
 // --model and the flags of how it is loaded; llama.cpp's names and short forms where it has one.
 struct ModelFlags {

@@ -42,6 +42,7 @@ class ModelRunner {
   size_t chunk() const { return options_.chunk; }
   KvType kv_type() const { return options_.kv_type; }
   int decode_threads() const { return options_.threads; }
+  int prefill_threads() const { return options_.threads_batch; }
   double load_seconds() const { return load_seconds_; }
   // What was asked for and could not be had, a line each, without a newline at the end.
   const std::string& load_note() const { return load_note_; }

@@ -84,18 +84,12 @@ bool Model::UsesLongRope(size_t positions) const {
 }
 
 void Model::CountBytes() {
-  uint64_t bytes = 0;
-  auto dense = [&](const Weight& w) { bytes += w ? w.bytes() : 0; };
-  auto sparse = [&](const Weight& w) { bytes += w ? w.expert_bytes * config_.moe.used : 0; };
-  for (const LayerWeights& l : weights_.layers) {
-    for (const Weight* w : {&l.qkv, &l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down, &l.router,
-                            &l.shared_gate, &l.shared_up, &l.shared_down, &l.shared_router, &l.q_a,
-                            &l.q_b, &l.kv_a, &l.k_b, &l.v_b}) {
-      dense(*w);
-    }
-    for (const Weight* w : {&l.expert_gate, &l.expert_up, &l.expert_down}) sparse(*w);
+  uint64_t bytes = weights_.output.bytes();
+  for (const LayerWeights& layer : weights_.layers) {
+    ForEachMatrix(
+        layer, [&](const Weight& w) { bytes += w.bytes(); },
+        [&](const Weight& w) { bytes += w.expert_bytes * config_.moe.used; });
   }
-  dense(weights_.output);
   bytes += weights_.embedding.format->RowBytes(config_.dim);
   weight_bytes_per_token_ = bytes;
 }

@@ -82,6 +82,20 @@ struct LayerWeights {
   Weight v_b;       // per head [head_value_dim][kv_rank]
 };
 
+// Calls dense(weight) for the layer's matrices that every row goes through and sparse(weight) for
+// those of experts; absent ones are left out.
+template <class Dense, class Sparse>
+void ForEachMatrix(const LayerWeights& l, const Dense& dense, const Sparse& sparse) {
+  for (const Weight* w :
+       {&l.qkv, &l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down, &l.router, &l.shared_gate,
+        &l.shared_up, &l.shared_down, &l.shared_router, &l.q_a, &l.q_b, &l.kv_a, &l.k_b, &l.v_b}) {
+    if (*w) dense(*w);
+  }
+  for (const Weight* w : {&l.expert_gate, &l.expert_up, &l.expert_down}) {
+    if (*w) sparse(*w);
+  }
+}
+
 // Rotary frequencies [rope dims / 2] of each kind of layer; full_long: LongRoPE past the original
 // context.
 struct RopeTable {

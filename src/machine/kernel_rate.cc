@@ -1,0 +1,155 @@
+#include "src/machine/kernel_rate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "quant/generic_matmul.h"
+#include "src/base/arena.h"
+
+namespace sluice {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kRows = 64;     // of the matrix, per worker: four panels
+constexpr size_t kQueries = 48;  // of one attention tile
+
+// Not zeros, which a kernel might like too much, and far from denormals.
+float Value(size_t i) { return static_cast<float>(i * 2654435761u % 2048) / 1024 - 1; }
+
+// Calls window() again and again; its multiply-adds over the shortest time, in 1e9 a second.
+double FastestRate(double seconds, double macs, const std::function<void()>& window) {
+  double best = 0;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  do {
+    const auto start = Clock::now();
+    window();
+    const std::chrono::duration<double, std::nano> ns = Clock::now() - start;
+    best = std::max(best, macs / std::max(ns.count(), 1.0));
+  } while (Clock::now() < end);
+  return best;
+}
+
+// The sum over the workers of what rate(index) returns.
+double SumOfRates(ThreadTeam& team, int threads, const std::function<double(size_t)>& rate) {
+  std::vector<double> rates(static_cast<size_t>(team.size()));
+  team.Run(
+      [&](Worker& worker) {
+        const auto index = static_cast<size_t>(worker.index());
+        worker.Barrier();  // all at once: clocks and caches as they are under load
+        rates[index] = rate(index);
+      },
+      threads);
+  double sum = 0;
+  for (const double r : rates) sum += r;
+  return sum;
+}
+
+size_t RoundUp(size_t n) { return (n + 4095) / 4096 * 4096; }
+
+// One worker's operands of a product: inputs, outputs and scratch in `memory`.
+struct MatMulOperands {
+  static size_t Bytes(const KernelMatrix& m, size_t tokens) {
+    const size_t outputs = std::min(kRows, m.rows);
+    return RoundUp(tokens * m.k * sizeof(float)) + RoundUp(ActBytes(tokens, m.k)) +
+           RoundUp(tokens * outputs * sizeof(float)) + RoundUp(MatMulScratchBytes(m.k));
+  }
+
+  MatMulOperands(const KernelMatrix& m, size_t tokens, size_t worker, uint8_t* memory) {
+    const size_t outputs = std::min(kRows, m.rows);
+    const auto take = [&](size_t bytes) {
+      uint8_t* const at = memory;
+      memory += RoundUp(bytes);
+      return at;
+    };
+    auto* x = reinterpret_cast<float*>(take(tokens * m.k * sizeof(float)));
+    args.act = MakeActView(take(ActBytes(tokens, m.k)), tokens, m.k);
+    auto* out = reinterpret_cast<float*>(take(tokens * outputs * sizeof(float)));
+    args.scratch = take(MatMulScratchBytes(m.k));
+    for (size_t i = 0; i < tokens * m.k; ++i) x[i] = Value(i);
+    if (m.format->arithmetic == Arithmetic::kInt8 && !m.exact) {
+      for (size_t t = 0; t < tokens; ++t) QuantiseRow(x + t * m.k, args.act, t);
+    }
+    const size_t part = worker % std::max<size_t>(1, m.rows / kRows) * kRows;
+    const size_t blocks = m.k / m.format->block_values;
+    args.weights = m.weights + (m.panels ? part / kPanelRows * blocks * m.format->panel_block_bytes
+                                         : part * m.format->RowBytes(m.k));
+    args.panels = m.panels;
+    args.rows = args.row_end = outputs;
+    args.k = m.k;
+    args.tokens = tokens;
+    args.f32 = x;
+    args.f32_stride = m.k;
+    args.out = out;
+    args.out_stride = outputs;
+  }
+
+  MatMulArgs args;
+};
+
+}  // namespace
+
+Result<double> MeasureMatMulRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
+                                 size_t tokens, double seconds) {
+  const size_t each = MatMulOperands::Bytes(matrix, tokens);
+  ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
+  return SumOfRates(team, threads, [&](size_t worker) {
+    const MatMulOperands own(matrix, tokens, worker, arena.data() + worker * each);
+    const MatMulArgs& args = own.args;
+    const size_t macs = (args.row_end - args.row_begin) * args.k * args.tokens;
+    return FastestRate(seconds, static_cast<double>(macs), [&] {
+      matrix.exact ? MatMulDecoded(*matrix.format, args) : matrix.format->matmul(args);
+    });
+  });
+}
+
+Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape& shape,
+                                    double seconds) {
+  const size_t page_bytes = KvPageBytes(shape);
+  const size_t query_bytes = RoundUp(kQueries * shape.key_dim * sizeof(float));
+  const size_t out_bytes = RoundUp(kQueries * shape.value_dim * sizeof(float));
+  const size_t page_area = RoundUp(kUnitSpans * page_bytes);
+  const size_t each = page_area + query_bytes + out_bytes + RoundUp(AttentionScratchBytes(shape));
+  ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
+  return SumOfRates(team, threads, [&](size_t worker) {
+    uint8_t* const memory = arena.data() + worker * each;
+    auto* const query = reinterpret_cast<float*>(memory + page_area);
+    auto* const out = reinterpret_cast<float*>(memory + page_area + query_bytes);
+    for (size_t i = 0; i < kQueries * shape.key_dim; ++i) query[i] = Value(i);
+    const std::vector<float> value(shape.value_dim, 0.5f);
+    const uint8_t* pages[kUnitSpans];
+    for (size_t s = 0; s < kUnitSpans; ++s) {
+      pages[s] = memory + s * page_bytes;
+      for (size_t slot = 0; slot < kSpan; ++slot) {
+        KvStore(shape, memory + s * page_bytes, slot, query + slot % kQueries * shape.key_dim,
+                value.data());
+      }
+    }
+    const float* queries[kQueries];
+    float* outs[kQueries];
+    int32_t position[kQueries], first[kQueries];
+    for (size_t q = 0; q < kQueries; ++q) {
+      queries[q] = query + q * shape.key_dim;
+      outs[q] = out + q * shape.value_dim;
+      position[q] = static_cast<int32_t>(kUnitPositions) - 1;
+      first[q] = 0;
+    }
+    AttentionArgs args;
+    args.shape = shape;
+    args.pages = pages;
+    args.ring_pages = kUnitSpans;
+    args.queries = kQueries;
+    args.query = queries;
+    args.position = position;
+    args.first = first;
+    args.scale = 0.01f;
+    args.out = outs;
+    args.scratch = memory + page_area + query_bytes + out_bytes;
+    const size_t macs = kQueries * kUnitPositions * (shape.key_dim + shape.value_dim);
+    return FastestRate(seconds, static_cast<double>(macs), [&] { Attention(args); });
+  });
+}
+
+}  // namespace sluice

@@ -1,0 +1,49 @@
+#include "src/machine/kernel_rate.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace sluice {
+namespace {
+
+// More workers than there are parts of the matrix, and a matrix smaller than a part. The sanitizers
+// see whether the probe stays inside it.
+TEST(KernelRate, RunsEveryFormatInBothForms) {
+  auto team = ThreadTeam::Create(3);
+  ASSERT_TRUE(team.ok());
+  for (const Format* format : Formats()) {
+    if (format->matmul == nullptr) continue;
+    for (const size_t rows : {16u, 144u}) {
+      constexpr size_t k = 512;
+      const std::vector<uint8_t> bytes(rows * format->RowBytes(k));  // zeros are valid in all
+      KernelMatrix matrix{format, bytes.data(), false, false, rows, k};
+      const Result<double> in_place = MeasureMatMulRate(**team, 3, matrix, 8, 0);
+      ASSERT_TRUE(in_place.ok()) << format->name;
+      EXPECT_GT(*in_place, 0) << format->name;
+      if (format->panel_block_bytes == 0) continue;
+      const size_t blocks = k / format->block_values;
+      const std::vector<uint8_t> panels(rows / kPanelRows * blocks * format->panel_block_bytes);
+      matrix.weights = panels.data();
+      matrix.panels = true;
+      EXPECT_GT(*MeasureMatMulRate(**team, 2, matrix, 16, 0), 0) << format->name;
+    }
+  }
+}
+
+TEST(KernelRate, DecodedFloats) {
+  auto team = ThreadTeam::Create(1);
+  const Format* format = FindFormat("Q4_0");
+  const std::vector<uint8_t> bytes(64 * format->RowBytes(64));
+  EXPECT_GT(*MeasureMatMulRate(**team, 0, {format, bytes.data(), false, true, 64, 64}, 4, 0), 0);
+}
+
+TEST(KernelRate, AttentionOfEveryType) {
+  auto team = ThreadTeam::Create(2);
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
+    EXPECT_GT(*MeasureAttentionRate(**team, 2, KvShape{64, 32, type}, 0), 0) << KvTypeName(type);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
