@@ -128,6 +128,10 @@ class Side {
   std::map<std::pair<size_t, size_t>, double> alone_ns_;  // by tokens and depth, of one sequence
 };
 
+std::string LabelOf(const BenchTest& t) {
+  return BenchTestName(t) + (t.concurrency > 1 ? " \u00d7 " + std::to_string(t.concurrency) : "");
+}
+
 // What makes a row doubtful, or nothing.
 std::string Doubts(const BenchResult& r) {
   constexpr double kSpread = 0.10, kOtherPct = 5, kStealPct = 1;
@@ -162,12 +166,16 @@ class Session {
         printer_(format, AllPlans(sides_), versus_) {}
 
   Result<int> Run() {
+    std::unique_ptr<AtomicFile> svg;  // made first: a path that cannot be written costs no run
+    if (!flags_.svg.empty()) {
+      ASSIGN_OR_RETURN(svg, AtomicFile::Create(flags_.svg));
+    }
     for (size_t i = 0; i < Rows() && !interrupt_.interrupted(); ++i) {
       if (i > 0) Delay();
       RETURN_IF_ERROR(RunRow(i));
     }
     printer_.End();
-    if (!flags_.svg.empty() && !points_.empty()) RETURN_IF_ERROR(WriteSvg());
+    if (svg && !points_.empty()) RETURN_IF_ERROR(WriteSvg(*svg));
     return interrupt_.interrupted() ? kExitInterrupted : kExitOk;
   }
 
@@ -222,7 +230,7 @@ class Session {
       AddPoint(row);
       const std::string doubts = Doubts(row.result);
       if (!doubts.empty()) {
-        Warn((versus_ ? std::string(1, row.side) + " " : "") + BenchTestName(row.result.test) +
+        Warn((versus_ ? std::string(1, row.side) + " " : "") + LabelOf(row.result.test) +
              ": doubtful: " + doubts);
       }
     }
@@ -231,8 +239,7 @@ class Session {
   void AddPoint(const BenchRow& row) {
     const BenchResult& r = row.result;
     RooflinePoint p;
-    p.label = BenchTestName(r.test);
-    if (r.test.concurrency > 1) p.label += " \u00d7 " + std::to_string(r.test.concurrency);
+    p.label = LabelOf(r.test);
     p.series = row.model.type + ", " + std::to_string(r.threads) + " threads, " +
                LoadModeName(row.setup.weights) + ", KV " + KvTypeName(row.setup.kv_type);
     if (versus_) p.series = std::string(1, row.side) + ": " + p.series;
@@ -243,11 +250,10 @@ class Session {
     points_.push_back(std::move(p));
   }
 
-  Status WriteSvg() const {
+  Status WriteSvg(AtomicFile& file) const {
     const std::string svg = RooflineSvg(ThisMachine().cpu_name + ", " + SimdTarget(), points_);
-    ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(flags_.svg));
-    RETURN_IF_ERROR(file->WriteAt(0, {reinterpret_cast<const uint8_t*>(svg.data()), svg.size()}));
-    return file->Commit();
+    RETURN_IF_ERROR(file.WriteAt(0, {reinterpret_cast<const uint8_t*>(svg.data()), svg.size()}));
+    return file.Commit();
   }
 
   const Flags& flags_;

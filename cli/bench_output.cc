@@ -164,6 +164,7 @@ boost::json::object BenchRowJson(const BenchRow& row) {
   o["t_ratio"] = Optional(row.t_ratio);
   o["barriers_per_token"] = r.barriers_per_token;
   o["stall_pct"] = r.stall_pct;
+  o["lost_pct"] = r.lost_pct;
   o["clock_ghz"] = r.clock_ghz;
   o["other_load_pct"] = r.other_pct;
   o["steal_pct"] = r.steal_pct;

@@ -69,7 +69,7 @@ Status Bench::Start(const BenchTest& test, bool warm_up) {
   result_.threads = test.generate > 0 ? runner_.decode_threads() : runner_.prefill_threads();
   prefill_work_ = decode_work_ = PassWork();
   worker_ns_ = wall_s_ = 0;
-  barriers_ = wait_ns_ = 0;
+  barriers_ = wait_ns_ = lost_ns_ = 0;
   cpu_used_ = CpuTime();
   if (test.prompt > 0) RETURN_IF_ERROR(MeasureRates(runner_.prefill_threads()));
   if (test.generate > 0) RETURN_IF_ERROR(MeasureRates(runner_.decode_threads()));
@@ -105,15 +105,17 @@ Status Bench::Sample() {
   const BenchTest& test = result_.test;
   RETURN_IF_ERROR(GoToDepth());
   const CpuTime before = ReadCpuTime();
-  const uint64_t barriers = runner_.team().barriers(), waited = runner_.team().wait_ns();
+  const ThreadTeam& team = runner_.team();
+  const uint64_t barriers = team.barriers(), waited = team.wait_ns(), lost = team.lost_ns();
   const auto start = Clock::now();
   RETURN_IF_ERROR(Prefill(test.depth + test.prompt, true, true));
   RETURN_IF_ERROR(Generate(test.generate, true));
   const double ns = NanosecondsSince(start);
   result_.samples_ns.push_back(ns);
   wall_s_ += 1e-9 * ns;
-  barriers_ += runner_.team().barriers() - barriers;
-  wait_ns_ += runner_.team().wait_ns() - waited;
+  barriers_ += team.barriers() - barriers;
+  wait_ns_ += team.wait_ns() - waited;
+  lost_ns_ += team.lost_ns() - lost;
   const CpuTime after = ReadCpuTime();
   cpu_used_.busy_s += after.busy_s - before.busy_s;
   cpu_used_.steal_s += after.steal_s - before.steal_s;
@@ -142,6 +144,7 @@ BenchResult Bench::Finish() {
   const double tokens = samples * static_cast<double>(r.test.tokens());
   r.barriers_per_token = Share(static_cast<double>(barriers_), tokens);
   r.stall_pct = 100 * Share(static_cast<double>(wait_ns_), worker_ns_);
+  r.lost_pct = 100 * Share(static_cast<double>(lost_ns_), worker_ns_);
   const double cpu_s = wall_s_ * ThisMachine().cpus;
   r.other_pct = 100 * Share(std::max(0.0, cpu_used_.busy_s - cpu_used_.own_s), cpu_s);
   r.steal_pct = 100 * Share(cpu_used_.steal_s, cpu_s);

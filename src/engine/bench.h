@@ -39,6 +39,7 @@ struct BenchResult {
   // Over all samples.
   double barriers_per_token = 0;
   double stall_pct = 0;    // of the workers' time, waiting in barriers
+  double lost_pct = 0;     // of the workers' time, when other programs had their CPUs
   double other_pct = 0;    // of the allowed CPUs' time, taken by other programs
   double steal_pct = 0;    // ... by the hypervisor
   uint64_t throttled = 0;  // periods
@@ -94,7 +95,7 @@ class Bench {
   BenchResult result_;
   PassWork prefill_work_, decode_work_;  // of all samples so far
   double worker_ns_ = 0;                 // time of the timed passes, times their threads
-  uint64_t barriers_ = 0, wait_ns_ = 0;
+  uint64_t barriers_ = 0, wait_ns_ = 0, lost_ns_ = 0;
   double bandwidth_before_ = 0, wall_s_ = 0;
   CpuTime cpu_used_;
   std::vector<std::unique_ptr<KvSequence>> sequences_;
