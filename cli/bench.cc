@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -96,6 +97,7 @@ class Side {
     alone_ns_.clear();
     RunnerOptions o;
     o.weights = setup.weights;
+    ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(setup.huge_pages));
     o.kv_type = setup.kv_type;
     o.threads = setup.threads;
     o.threads_batch = setup.threads_batch;
@@ -107,7 +109,8 @@ class Side {
     }();
     if (!runner.ok()) return runner.status();
     runner_ = *std::move(runner);
-    if (!runner_->model().load_note().empty()) Warn(runner_->model().load_note());
+    std::istringstream notes(runner_->load_note());
+    for (std::string note; std::getline(notes, note);) Warn(note);
     const int cpus = ThisMachine().UsableCpus(), threads = runner_->team().size();
     if (threads > cpus) {
       Warn(

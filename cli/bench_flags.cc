@@ -137,6 +137,17 @@ Result<std::vector<LoadMode>> LoadModes(const BenchFlags& flags) {
   return modes;
 }
 
+Result<std::vector<std::string>> PageKinds(const BenchFlags& flags) {
+  std::vector<std::string> kinds;
+  for (const std::string& list : flags.huge_pages) {
+    for (std::string& word : SplitAtCommas(list)) {
+      if (const auto parsed = ParseHugePages(word); !parsed.ok()) return parsed.status();
+      kinds.push_back(std::move(word));
+    }
+  }
+  return kinds;
+}
+
 // -pg 512,128: pairs, no ranges.
 Result<std::vector<std::pair<size_t, size_t>>> PromptGeneratePairs(const BenchFlags& flags) {
   std::vector<std::pair<size_t, size_t>> pairs;
@@ -178,6 +189,7 @@ Result<std::vector<BenchTest>> Tests(const BenchFlags& flags) {
 
 Result<std::vector<BenchSetup>> Setups(const BenchFlags& flags) {
   ASSIGN_OR_RETURN(const auto weights, LoadModes(flags));
+  ASSIGN_OR_RETURN(const auto pages, PageKinds(flags));
   ASSIGN_OR_RETURN(const auto kv_types, KvTypes(flags));
   const bool micro = !flags.micro_batch.empty();
   ASSIGN_OR_RETURN(
@@ -186,20 +198,25 @@ Result<std::vector<BenchSetup>> Setups(const BenchFlags& flags) {
   ASSIGN_OR_RETURN(const auto threads, ParseNumbers("-t", flags.threads, 0, kMostThreads));
   ASSIGN_OR_RETURN(const auto prefill, ParseNumbers("-tb", flags.threads_batch, 0, kMostThreads));
   ASSIGN_OR_RETURN(const auto models, FindModels(flags));
-  std::vector<BenchSetup> setups;
-  for (const std::string& model : models) {
-    for (const LoadMode mode : weights) {
-      for (const KvType kv : kv_types) {
-        for (const size_t batch : batches) {
-          for (const size_t t : threads) {
-            for (const size_t tb : prefill) {
-              setups.push_back({model, mode, kv, batch, static_cast<int>(t), static_cast<int>(tb)});
-            }
-          }
-        }
+  std::vector<BenchSetup> setups(1), more;
+  // Multiplies the setups by the values of one member, which then varies fastest.
+  const auto cross = [&](const auto& values, const auto& set) {
+    more.clear();
+    for (const BenchSetup& setup : setups) {
+      for (const auto& value : values) {
+        more.push_back(setup);
+        set(more.back(), value);
       }
     }
-  }
+    setups.swap(more);
+  };
+  cross(models, [](BenchSetup& s, const std::string& v) { s.model = v; });
+  cross(weights, [](BenchSetup& s, LoadMode v) { s.weights = v; });
+  cross(pages, [](BenchSetup& s, const std::string& v) { s.huge_pages = v; });
+  cross(kv_types, [](BenchSetup& s, KvType v) { s.kv_type = v; });
+  cross(batches, [](BenchSetup& s, size_t v) { s.batch = v; });
+  cross(threads, [](BenchSetup& s, size_t v) { s.threads = static_cast<int>(v); });
+  cross(prefill, [](BenchSetup& s, size_t v) { s.threads_batch = static_cast<int>(v); });
   return setups;
 }
 
@@ -277,6 +294,7 @@ void BenchFlags::AddTo(CLI::App& c) {
       ->capture_default_str();
   list("--ctv,--cache-type-v", value_type, "-ctv: must be what -ctk has");
   list("--weights", weights, "auto, panels, repack, gguf, as in sluice run")->capture_default_str();
+  list("--huge-pages", huge_pages, "auto, on, off, as in sluice run")->capture_default_str();
   list("--ngl,--n-gpu-layers,--fa,--flash-attn,--mmp,--mmap", ignored,
        "-ngl, -fa, -mmp: accepted and ignored")
       ->type_name("X");

@@ -17,6 +17,7 @@ namespace sluice {
 struct BenchSetup {
   std::string model;  // path
   LoadMode weights = LoadMode::kAuto;
+  std::string huge_pages = "auto";  // checked: a word of ParseHugePages
   KvType kv_type = KvType::kF16;
   size_t batch = 512;                  // rows of a pass of a prompt
   int threads = 0, threads_batch = 0;  // 0: as RunnerOptions has it
@@ -41,13 +42,13 @@ struct BenchFlags {
   // Lists as they were typed.
   std::vector<std::string> positional_models, models, prompt{"512"}, generate{"128"}, depth{"0"},
       prompt_generate, batch{"512"}, micro_batch, threads{"0"}, threads_batch{"0"}, kv_type{"f16"},
-      value_type, weights{"auto"}, concurrency{"1"};
+      value_type, weights{"auto"}, huge_pages{"auto"}, concurrency{"1"};
   std::vector<std::string> ignored;
 
   void AddTo(CLI::App& command);
-  // The cross product of the lists: models, weights, KV types, batches, threads outermost, so that
-  // a model is loaded once for each; then depths; then prompts, generations and both. Every model
-  // is found, and its context checked; none is loaded.
+  // The cross product of the lists: models, weights, pages, KV types, batches, threads outermost,
+  // so that a model is loaded once for each; then depths; then prompts, generations and both. Every
+  // model is found, and its context checked; none is loaded.
   Result<std::vector<BenchPlan>> Plans() const;
   // These flags with some replaced: "OTHER_MODEL --weights gguf -t 2".
   Result<BenchFlags> With(const std::string& changes) const;

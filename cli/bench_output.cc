@@ -150,6 +150,7 @@ boost::json::object BenchRowJson(const BenchRow& row) {
   o["n_threads_batch"] = row.setup.threads_batch;
   o["concurrency"] = r.test.concurrency;
   o["weights"] = LoadModeName(row.setup.weights);
+  o["huge_pages"] = row.setup.huge_pages;
   o["ci95_low_ts"] = ci ? Optional(ci->low) : nullptr;
   o["ci95_high_ts"] = ci ? Optional(ci->high) : nullptr;
   o["gb_s"] = r.gb_s();
@@ -187,6 +188,7 @@ BenchPrinter::BenchPrinter(BenchFormat format, std::span<const BenchPlan> plans,
   for (const BenchPlan& plan : plans) {
     batch_ |= plan.setup.batch != usual.batch;
     kv_type_ |= plan.setup.kv_type != usual.kv_type;
+    huge_pages_ |= plan.setup.huge_pages != usual.huge_pages;
     weights_ |= plan.setup.weights != usual.weights;
     threads_batch_ |= plan.setup.threads_batch != usual.threads_batch;
     np_ |= plan.test.concurrency != 1;
@@ -253,6 +255,7 @@ void BenchPrinter::PrintMarkdown(const BenchRow& row) {
   add(batch_, "n_batch", 7, std::to_string(s.batch));
   add(kv_type_, "kv", 4, KvTypeName(s.kv_type));
   add(weights_, "weights", -7, LoadModeName(s.weights));
+  add(huge_pages_, "huge pages", -10, s.huge_pages);
   add(np_, "np", 3, std::to_string(r.test.concurrency));
   add(true, "test", 15, BenchTestName(r.test));
   add(true, "t/s", 20, Printf("%.2f \u00b1 %.2f", r.avg_ts(), StandardDeviation(r.samples_ts())));

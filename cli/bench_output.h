@@ -58,7 +58,8 @@ class BenchPrinter {
 
   const BenchFormat format_;
   const bool versus_;
-  bool batch_ = false, kv_type_ = false, weights_ = false, threads_batch_ = false, np_ = false;
+  bool batch_ = false, kv_type_ = false, weights_ = false, huge_pages_ = false,
+       threads_batch_ = false, np_ = false;
   size_t rows_ = 0;
 };
 

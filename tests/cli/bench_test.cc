@@ -126,14 +126,15 @@ TEST_F(BenchCli, SequencesTogether) {
 
 TEST_F(BenchCli, ModelsAndTypesMultiply) {
   const std::string other = TinyModel(TinyGemma3()).Write(folder_.path("other.gguf"));
-  const Rows rows = JsonLines(
-      {"-m", "tiny,other", "-p", "2", "-n", "0", "--weights", "gguf", "--kv-type", "f16,f32"});
+  const Rows rows = JsonLines({"-m", "tiny,other", "-p", "2", "-n", "0", "--weights", "gguf",
+                               "--kv-type", "f16,f32", "--huge-pages", "off"});
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].at("model_filename").as_string(), model_);
   EXPECT_EQ(rows[3].at("model_filename").as_string(), other);
   EXPECT_EQ(rows[2].at("type_v").as_string(), "f16");
   EXPECT_EQ(rows[3].at("type_v").as_string(), "f32");
   EXPECT_EQ(rows[3].at("weights").as_string(), "gguf");
+  EXPECT_EQ(rows[3].at("huge_pages").as_string(), "off");
 }
 
 TEST_F(BenchCli, MarkdownLooksLikeLlamaBench) {
@@ -307,6 +308,7 @@ TEST_F(BenchCli, ErrorsAreOneLine) {
                                                     {"-ctk", "q5_0"},
                                                     {"--weights", "gguf,none"},
                                                     {"--delay", "-1"},
+                                                    {"--huge-pages", "maybe"},
                                                     {"-d", "500", "-p", "13"},
                                                     {"-p", "4", "-n", "0", "-d", "512"},
                                                     {"--vs", "--bogus 1"},
