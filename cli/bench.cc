@@ -1,6 +1,7 @@
 // sluice bench: how fast a model runs here, and what the machine allows.
 #include "src/engine/bench.h"
 
+#include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -16,6 +17,7 @@
 #include "cli/roofline_svg.h"
 #include "src/base/atomic_file.h"
 #include "src/file/summary.h"
+#include "src/machine/machine_profile.h"
 #include "src/machine/simd_target.h"
 #include "src/machine/topology.h"
 
@@ -26,7 +28,7 @@ struct Flags {
   BenchFlags rows;
   size_t repetitions = 5;
   double delay_s = 0;
-  bool no_warmup = false, progress = false;
+  bool no_warmup = false, progress = false, calibrate = false;
   std::string output = "md", versus, svg;
 };
 
@@ -277,8 +279,34 @@ Result<BenchFormat> ParseFormat(const std::string& word) {
                 "--output: expected md, csv, json, jsonl or sql, found " + word);
 }
 
+// Measures the machine anew, shows what is kept of it.
+Result<int> CalibrateMachine(BenchFormat format) {
+  ASSIGN_OR_RETURN(const MachineProfile profile, Recalibrate());
+  boost::json::array rates;
+  for (const ThreadRates& r : profile.rates) {
+    rates.push_back(boost::json::object{
+        {"threads", r.threads}, {"read_gb_s", r.read_gb_s}, {"gmac_s", r.gmac_s}});
+    if (format == BenchFormat::kMarkdown) {
+      std::printf("%3d threads: %7.1f GB/s read, %7.1f GMAC/s\n", r.threads, r.read_gb_s, r.gmac_s);
+    }
+  }
+  if (format == BenchFormat::kMarkdown) {
+    std::printf("barrier %.2f us; decode runs on %d threads, prefill on %d\n", profile.barrier_us,
+                profile.decode_threads, profile.prefill_threads);
+  } else {
+    const boost::json::object o{{"key", profile.key},
+                                {"rates", std::move(rates)},
+                                {"barrier_us", profile.barrier_us},
+                                {"decode_threads", profile.decode_threads},
+                                {"prefill_threads", profile.prefill_threads}};
+    std::printf("%s\n", boost::json::serialize(o).c_str());
+  }
+  return kExitOk;
+}
+
 Result<int> Run(const Flags& flags) {
   ASSIGN_OR_RETURN(const BenchFormat format, ParseFormat(flags.output));
+  if (flags.calibrate) return CalibrateMachine(format);
   ASSIGN_OR_RETURN(std::vector<BenchPlan> plans, flags.rows.Plans());
   std::vector<Side> sides;
   if (flags.versus.empty()) {
@@ -314,6 +342,8 @@ void AddBench(CLI::App& app, int* exit_code) {
   c->add_option("--vs", flags->versus,
                 "A second model or other flags, in one word: samples in turns A B A B, and the "
                 "ratio of the medians with its 95 % interval");
+  c->add_flag("--calibrate", flags->calibrate,
+              "Measure this machine anew (2 s) and keep the thread counts; no model is run");
   c->add_option("--svg", flags->svg, "Draw the roofline, with each row on it, into this file");
   c->footer(
       "A LIST is N, FIRST-LAST, FIRST-LAST+STEP or FIRST-LAST*FACTOR, or several with commas.\n"

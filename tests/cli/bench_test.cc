@@ -283,6 +283,18 @@ TEST_F(BenchCli, ProgressOnAPipeIsLines) {
   EXPECT_NE(r.err.find("row 1 of 1, pp2: 1 of 2 samples\n"), std::string::npos) << r.err;
 }
 
+// Without a model. A busy machine is refused: what it measures would be kept.
+TEST_F(BenchCli, CalibratesTheMachine) {
+  const ProgramResult r = Bench({"--calibrate", "-o", "json"});
+  if (r.exit_code != 0) {
+    EXPECT_TRUE(r.IsOneLineError(1)) << r.err;
+    return;
+  }
+  const boost::json::object o = boost::json::parse(r.out).as_object();
+  EXPECT_GE(o.at("decode_threads").to_number<int>(), 1);
+  EXPECT_GE(o.at("prefill_threads").to_number<int>(), 1);
+}
+
 TEST_F(BenchCli, ErrorsAreOneLine) {
   const std::vector<std::vector<std::string>> wrong{{"-p", "a"},
                                                     {"-p", "8-4"},
