@@ -195,8 +195,8 @@ struct ThreadTeam::State {
                                            // empty: workers have no core of their own
 
   // Set between regions.
-  bool moving = false;          // workers run on any of shared_cpus
-  std::vector<uint64_t> edges;  // [threads + 1] where shares begin, rising; empty: equal shares
+  std::atomic<bool> moving{false};  // workers run on any of shared_cpus
+  std::vector<uint64_t> edges;      // [threads + 1] where shares begin, rising; empty: equal shares
 
   // The barrier: workers add themselves to `arrived`; the last one clears it and moves `epoch` on.
   Padded<uint32_t> epoch;
@@ -243,7 +243,9 @@ void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, int index, int count,
       }
     } while (Clock::now() < end);
   }
-  if (!moving && !seat_class.empty()) TradePlaces(index, count, seen);
+  if (!moving.load(std::memory_order_relaxed) && !seat_class.empty()) {
+    TradePlaces(index, count, seen);
+  }
   const auto asleep = Clock::now();
   sleepers.value.fetch_add(1, std::memory_order_seq_cst);
   while (!moved()) {
@@ -341,12 +343,13 @@ void ThreadTeam::State::BindWorker(int index) {
   thread_local int bound_place = -1;
   if (!bind) return;
   WorkerPlace& place = places[static_cast<size_t>(index)];
-  const int where = moving ? -2 : index;
+  const bool anywhere = moving.load(std::memory_order_relaxed);
+  const int where = anywhere ? -2 : index;
   if (bound_serial != serial || bound_place != where) {
     bound_serial = serial;
     bound_place = where;
     const size_t seat = static_cast<size_t>(place.seat.load(std::memory_order_relaxed));
-    (void)BindThisThread(moving ? shared_cpus : bindings[seat]);
+    (void)BindThisThread(anywhere ? shared_cpus : bindings[seat]);
   }
   // Last: from here on others may trade places with this worker.
   place.tid.store(tid, std::memory_order_relaxed);
@@ -507,7 +510,7 @@ uint64_t ThreadTeam::lost_ns() const {
 
 void ThreadTeam::LetWorkersMove(bool moving) {
   CHECK(!state_->running.load(std::memory_order_relaxed));
-  state_->moving = moving;
+  state_->moving.store(moving, std::memory_order_relaxed);
 }
 
 void ThreadTeam::SetRates(std::span<const double> rates) {
