@@ -49,6 +49,11 @@ void ModelFlags::AddTo(CLI::App& command) {
                   "Pages of 2 MB for the weights: on (at the cost of a copy where the file system "
                   "has none), off; auto: where they cost nothing and are no slower")
       ->capture_default_str();
+  command
+      .add_option("--numa", numa,
+                  "On machines with several memory nodes: auto (each thread's weights on its own "
+                  "node), interleave, or off")
+      ->capture_default_str();
   command.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
   command
       .add_option("--kv-type,--cache-type-k,--ctk,--cache-type-v,--ctv", kv_type,
@@ -77,6 +82,7 @@ Result<RunnerOptions> ModelFlags::Options() const {
   ASSIGN_OR_RETURN(o.weights, ParseLoadMode(weights));
   ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(huge_pages));
   ASSIGN_OR_RETURN(o.kv_type, ParseKvType(kv_type));
+  ASSIGN_OR_RETURN(o.placement.numa, ParseNumaMode(numa));
   o.placement.lock = mlock;
   o.activations = activations == "f32" ? Activations::kF32 : Activations::kInt8;
   o.context = context;

@@ -42,6 +42,7 @@ struct ModelFlags {
   std::string model, positional_model;
   std::string weights = "auto";
   std::string huge_pages = "auto";
+  std::string numa = "auto";
   bool mlock = false;
   std::string kv_type = "f16";
   std::string activations = "int8";

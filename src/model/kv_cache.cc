@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "src/machine/topology.h"
+
 namespace sluice {
 
 KvShape KvShapeOf(const Config& config, KvType type) {
@@ -42,7 +44,10 @@ Result<std::unique_ptr<KvPool>> KvPool::Create(const KvShape& shape, size_t page
   pool->shape_ = shape;
   pool->page_bytes_ = KvPageBytes(shape);
   pool->total_ = pages;
-  ASSIGN_OR_RETURN(pool->arena_, Arena::Create(pages * pool->page_bytes_));
+  // With several memory nodes small pages: each then lies on the node of the worker that first
+  // stores into it, and 2 MB would hold the pages of many heads.
+  ASSIGN_OR_RETURN(pool->arena_,
+                   Arena::Create(pages * pool->page_bytes_, ThisMachine().numa_nodes == 1));
   pool->free_.reserve(pages);
   // Handed out in address order: a short sequence touches one stretch of memory.
   for (size_t i = pages; i-- > 0;) {

@@ -11,6 +11,7 @@
 #include "src/file/panel_rows.h"
 #include "src/machine/huge_pages.h"
 #include "src/machine/memory_use.h"
+#include "src/machine/topology.h"
 
 namespace sluice {
 
@@ -133,8 +134,10 @@ Status WeightStore::FillPanelFile(ThreadTeam& team, const LoadProgress& progress
     RETURN_IF_ERROR(OpenPanelFile(team));
   }
   for (const GgufTensor* t : order_) placed_[t] = panel_file_->Find(t->name);
-  if (placement_.huge_pages == HugePages::kOn) return CopyPanelFile(team);
-  return Status();
+  const bool by_node = ThisMachine().numa_nodes > 1 && placement_.numa != NumaMode::kOff;
+  const bool small_pages =
+      placement_.huge_pages == HugePages::kOn && !MappedHuge(panel_file_->file());
+  return by_node || small_pages ? CopyPanelFile(team) : Status();
 }
 
 // Opens the sidecar, whole and undamaged, and maps it as asked for.
@@ -175,21 +178,22 @@ void WeightStore::PlacePanelFile(ThreadTeam& team) {
   if (*gain < kLosingGain) file.PreferHugePages(false);
 }
 
-// Where the map has small pages all the same: the panels once more, in memory that has large ones.
+// Where the map has small pages all the same, or pages on any node: the panels once more, in
+// anonymous memory, each worker's share filled by itself.
 Status WeightStore::CopyPanelFile(ThreadTeam& team) {
-  if (MappedHuge(panel_file_->file())) return Status();
-  if (panel_file_->bytes() > AvailableMemoryBytes() / 2) {
-    Note("--huge-pages on: expected " + std::to_string(panel_file_->bytes() >> 19) +
-         " MiB of free memory for a copy of the weights, found " +
-         std::to_string(AvailableMemoryBytes() >> 20) + "; they stay in small pages");
+  const uint64_t bytes = panel_file_->bytes();
+  if (bytes > AvailableMemoryBytes() / 2) {
+    Note("expected " + std::to_string(bytes >> 19) +
+         " MiB of free memory for a copy of the weights in large pages or on their nodes, found " +
+         std::to_string(AvailableMemoryBytes() >> 20) + " MiB; they stay in the mapped file");
     return Status();
   }
-  ASSIGN_OR_RETURN(arena_, Arena::Create(panel_file_->bytes()));
+  RETURN_IF_ERROR(CreateArenas(bytes));
   for (auto& [tensor, panels] : placed_) {
     if (panels == nullptr) continue;
     const uint8_t* const from = panels;
     const PanelShape shape = *PanelShapeOf(*tensor);
-    uint8_t* const to = arena_.Allocate(shape.bytes(), 4096);
+    uint8_t* const to = Allocate(shape.bytes());
     team.Run([&](Worker& w) {
       const auto [begin, end] = w.Share(shape.panels());
       std::memcpy(to + begin * shape.panel_bytes, from + begin * shape.panel_bytes,
@@ -201,12 +205,33 @@ Status WeightStore::CopyPanelFile(ThreadTeam& team) {
   return Status();
 }
 
+// Address space for anonymous panels of so many bytes in all, each in whole pages.
+Status WeightStore::CreateArenas(uint64_t bytes) {
+  ASSIGN_OR_RETURN(arena_, Arena::Create(bytes, placement_.huge_pages != HugePages::kOff));
+  if (ThisMachine().numa_nodes == 1) return Status();
+  ASSIGN_OR_RETURN(small_pages_, Arena::Create(bytes, false));
+  if (placement_.numa == NumaMode::kInterleave) {
+    InterleavePages(arena_.data(), arena_.size());
+    InterleavePages(small_pages_.data(), small_pages_.size());
+  }
+  return Status();
+}
+
+// A large page belongs to one node, so a matrix is off by up to half of one at each border between
+// nodes: at 8 MB a node that is an eighth.
+uint8_t* WeightStore::Allocate(size_t bytes) {
+  const size_t nodes = static_cast<size_t>(ThisMachine().numa_nodes);
+  const bool large = nodes == 1 || bytes >= nodes * (8 << 20);
+  return (large ? arena_ : small_pages_).Allocate(bytes, 4096);
+}
+
 void WeightStore::LockWeights() {
   Status status;
   if (panel_file_) {
     status = panel_file_->file().Lock();
-  } else if (arena_.size() > 0) {
+  } else {
     status = arena_.Lock("the weights");
+    if (status.ok()) status = small_pages_.Lock("the weights");
   }
   if (!status.ok()) Note(status.message());
 }
@@ -225,10 +250,10 @@ Status WeightStore::Repack(ThreadTeam& team, const LoadProgress& progress) {
       total += (shape->bytes() + 4095) / 4096 * 4096;
     }
   }
-  ASSIGN_OR_RETURN(arena_, Arena::Create(total, placement_.huge_pages != HugePages::kOff));
+  RETURN_IF_ERROR(CreateArenas(total));
   uint64_t done = 0;
   for (Job& job : jobs) {
-    job.out = arena_.Allocate(job.shape.bytes(), 4096);
+    job.out = Allocate(job.shape.bytes());
     team.Run([&](Worker& w) {
       const auto [begin, end] = w.Share(job.shape.panels());
       if (begin < end) {

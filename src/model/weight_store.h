@@ -17,6 +17,7 @@
 #include "src/base/arena.h"
 #include "src/base/status.h"
 #include "src/file/gguf.h"
+#include "src/machine/numa.h"
 #include "src/machine/thread_team.h"
 #include "src/model/weights.h"
 
@@ -43,6 +44,9 @@ Result<HugePages> ParseHugePages(const std::string& word);
 struct Placement {
   HugePages huge_pages = HugePages::kAuto;
   bool lock = false;  // keep them in RAM
+  // More than one node: auto and interleave hold panels in anonymous memory, because the pages of a
+  // file lie where they happened to be read first. With one node all three are the same.
+  NumaMode numa = NumaMode::kAuto;
 };
 
 // Bytes done of bytes in all, while panels are made.
@@ -74,6 +78,8 @@ class WeightStore {
   Status OpenPanelFile(ThreadTeam& team);
   void PlacePanelFile(ThreadTeam& team);
   Status CopyPanelFile(ThreadTeam& team);
+  Status CreateArenas(uint64_t bytes);
+  uint8_t* Allocate(size_t bytes);
   Status Repack(ThreadTeam& team, const LoadProgress& progress);
   void LockWeights();
   void Note(const std::string& line);
@@ -87,7 +93,8 @@ class WeightStore {
   std::unordered_map<const GgufTensor*, const uint8_t*> placed_;  // panels, or null: GGUF rows
   std::vector<const GgufTensor*> order_;
   std::unordered_map<const GgufTensor*, std::vector<float>> floats_;
-  Arena arena_;
+  Arena arena_;        // anonymous panels, in large pages
+  Arena small_pages_;  // with several nodes, those too small to be split by large pages
   std::unique_ptr<PanelFile> panel_file_;
 };
 
