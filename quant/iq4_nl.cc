@@ -17,6 +17,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -72,6 +73,16 @@ struct IQ4_NLCodec {
     return NibbleValues<kGroup>(b.q, at, kIQ4Values, kZero);
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    return RowValues(RowNibbles<i, kBlockBytes>(p + 2), kIQ4Values, kZero);
+  }
+  using RowScale = uint16_t;
+  static HWY_INLINE void RowScales(const uint8_t* p, uint16_t* scale, uint16_t*) {
+    RowHalves<IQ4_NLCodec>(p, 0, scale);
+  }
+  static HWY_INLINE VF WidenRowScale(const uint16_t* p) { return WidenHalves(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

@@ -19,6 +19,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -92,6 +93,22 @@ struct IQ4_XSCodec {
   static HWY_INLINE VF Scale(const Block& b, size_t unit, size_t row) {
     return hn::Mul(WidenF16(b.d, row), WidenSmall(b.ls[unit], row));
   }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    const uint8_t* const block = p + i / kSuperVectors * kBlockBytes;
+    constexpr size_t j = i % kSuperVectors;
+    return RowValues(RowNibbles<j, 16>(block + 8), kIQ4Values, kZero);
+  }
+  using RowScale = float;
+  static HWY_INLINE void RowScales(const uint8_t* p, float* scale, float*) {
+    SLUICE_UNROLL
+    for (size_t b = 0; b < kRowUnits / 8; ++b, p += kBlockBytes) {
+      const uint64_t ls = SpreadNibbles(Load32(p + 4)) | SpreadPairs(Load16(p + 2)) << 4;
+      ScaleEight(DupF16(p), ls, -32, scale + 8 * b);
+    }
+  }
+  static HWY_INLINE VF WidenRowScale(const float* p) { return LoadScales(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

@@ -16,6 +16,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -70,6 +71,17 @@ struct MXFP4Codec {
     return NibbleValues<kGroup>(b.q, at, kE2M1Doubled, kZero);
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenE8M0Half(b.e, row); }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    return RowValues(RowNibbles<i, kBlockBytes>(p + 1), kE2M1Doubled, kZero);
+  }
+  using RowScale = uint8_t;
+  static HWY_INLINE void RowScales(const uint8_t* p, uint8_t* scale, uint8_t*) {
+    SLUICE_UNROLL
+    for (size_t i = 0; i < kRowUnits; ++i) scale[i] = p[i * kBlockBytes];
+  }
+  static HWY_INLINE VF WidenRowScale(const uint8_t* p) { return WidenE8M0Half(p, 0); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     for (size_t r = 0; r < kPanelRows; ++r) p->e[r] = rows[r][0];

@@ -15,6 +15,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -81,6 +82,16 @@ struct Q4_0Codec {
     return Nibbles<kGroup>(b.q, at);
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    return RowNibbles<i, kBlockBytes>(p + 2);
+  }
+  using RowScale = uint16_t;
+  static HWY_INLINE void RowScales(const uint8_t* p, uint16_t* scale, uint16_t*) {
+    RowHalves<Q4_0Codec>(p, 0, scale);
+  }
+  static HWY_INLINE VF WidenRowScale(const uint16_t* p) { return WidenHalves(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

@@ -19,6 +19,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -91,6 +92,19 @@ struct Q4_KCodec {
   static HWY_INLINE VF Min(const Block& b, size_t unit, size_t row) {
     return hn::Mul(WidenF16(b.dmin, row), WidenSmall(b.mn[unit], row));
   }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    const uint8_t* const block = p + i / kSuperVectors * kBlockBytes;
+    constexpr size_t j = i % kSuperVectors;
+    return RowNibblePairs<j>(block + 16);
+  }
+  using RowScale = float;
+  static HWY_INLINE void RowScales(const uint8_t* p, float* scale, float* min) {
+    RowKScales<Q4_KCodec>(p, scale, min);
+  }
+  static HWY_INLINE VF WidenRowScale(const float* p) { return LoadScales(p); }
+  static HWY_INLINE VF WidenRowMin(const float* p) { return LoadScales(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

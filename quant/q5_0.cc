@@ -15,6 +15,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -84,6 +85,16 @@ struct Q5_0Codec {
     return hn::Or(Nibbles<kGroup>(b.q, at), FifthBit<kGroup>(b.h, at));
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    return hn::Or(RowNibbles<i, kBlockBytes>(p + 6), RowFifthBits<i, kBlockBytes>(p + 2));
+  }
+  using RowScale = uint16_t;
+  static HWY_INLINE void RowScales(const uint8_t* p, uint16_t* scale, uint16_t*) {
+    RowHalves<Q5_0Codec>(p, 0, scale);
+  }
+  static HWY_INLINE VF WidenRowScale(const uint16_t* p) { return WidenHalves(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

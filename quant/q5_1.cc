@@ -17,6 +17,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -89,6 +90,18 @@ struct Q5_1Codec {
   static HWY_INLINE VF Min(const Block& b, size_t, size_t row) {
     return hn::Neg(WidenF16(b.m, row));
   }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    return hn::Or(RowNibbles<i, kBlockBytes>(p + 8), RowFifthBits<i, kBlockBytes>(p + 4));
+  }
+  using RowScale = uint16_t;
+  static HWY_INLINE void RowScales(const uint8_t* p, uint16_t* scale, uint16_t* min) {
+    RowHalves<Q5_1Codec>(p, 0, scale);
+    RowHalves<Q5_1Codec>(p, 2, min);
+  }
+  static HWY_INLINE VF WidenRowScale(const uint16_t* p) { return WidenHalves(p); }
+  static HWY_INLINE VF WidenRowMin(const uint16_t* p) { return hn::Neg(WidenHalves(p)); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

@@ -17,6 +17,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -113,6 +114,22 @@ struct Q5_KCodec {
       }
     }
   }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    const uint8_t* const block = p + i / kSuperVectors * kBlockBytes;
+    constexpr size_t j = i % kSuperVectors;
+    const VU8 high = DupThirtyTwo<HalfOf(j)>(block + 16);
+    constexpr int s = UnitOf(j);  // and s + 1 with kWide
+    const VU8 fifth = ShiftHalvesLeft<4 - s, 3 - s>(high);
+    return hn::Or(RowNibblePairs<j>(block + 48), hn::And(fifth, hn::Set(D8(), 0x10)));
+  }
+  using RowScale = float;
+  static HWY_INLINE void RowScales(const uint8_t* p, float* scale, float* min) {
+    RowKScales<Q5_KCodec>(p, scale, min);
+  }
+  static HWY_INLINE VF WidenRowScale(const float* p) { return LoadScales(p); }
+  static HWY_INLINE VF WidenRowMin(const float* p) { return LoadScales(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

@@ -18,6 +18,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -121,6 +122,32 @@ struct Q6_KCodec {
         hn::StoreU(hn::Or(ab, cd), D8(), h[i] + at);
       }
     }
+  }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    const uint8_t* const block = p + i / kSuperVectors * kBlockBytes;
+    constexpr size_t j = i % kSuperVectors;
+    constexpr size_t n = UnitOf(j) / 4, t = UnitOf(j) % 4;  // and t + 1 with kWide
+    const uint8_t* const q = block + 64 * n + 32 * (t % 2) + 16 * HalfOf(j);
+    const VU8 low = ShiftBytesRight<static_cast<int>(t / 2 * 4)>(hn::LoadU(D8(), q));
+    const VU8 high = DupThirtyTwo<HalfOf(j)>(block + 128 + 32 * n);
+    constexpr int kLeft = 4 - 2 * static_cast<int>(t);
+    const VU8 bits = ShiftHalvesLeft<kLeft, kLeft - 2>(high);
+    return hn::Or(hn::And(low, hn::Set(D8(), 0x0f)), hn::And(bits, hn::Set(D8(), 0x30)));
+  }
+  using RowScale = float;
+  static HWY_INLINE void RowScales(const uint8_t* p, float* scale, float*) {
+    SLUICE_UNROLL
+    for (size_t b = 0; b < kRowUnits / 8; ++b, p += kBlockBytes) {
+      const auto d = DupF16(p + 208);
+      SLUICE_UNROLL
+      for (size_t i = 0; i < 8; i += HWY_MAX_LANES_D(DF8)) hn::StoreU(d, DF8(), scale + 8 * b + i);
+    }
+  }
+  static HWY_INLINE VF WidenRowScale(const float* p) { return LoadScales(p); }
+  static HWY_INLINE const int8_t* RowSubs(const uint8_t* block) {
+    return reinterpret_cast<const int8_t*>(block + 192);
   }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {

@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/pack-inl.h"
+#include "quant/row_unpack-inl.h"
 
 #if HWY_ONCE
 
@@ -82,6 +83,17 @@ struct Q8_0Codec {
                        hn::Xor(hn::LoadU(DI8(), b.q[kGroup] + at), hn::Set(DI8(), int8_t{-128})));
   }
   static HWY_INLINE VF Scale(const Block& b, size_t, size_t row) { return WidenF16(b.d, row); }
+
+  template <size_t i>
+  static HWY_INLINE VU8 RowCodes(const uint8_t* p) {
+    const uint8_t* const q = p + 2 + UnitOf(i) * kBlockBytes + 16 * HalfOf(i);
+    return hn::Xor(LoadTwoHalves(q, q + kBlockBytes), hn::Set(D8(), 0x80));
+  }
+  using RowScale = uint16_t;
+  static HWY_INLINE void RowScales(const uint8_t* p, uint16_t* scale, uint16_t*) {
+    RowHalves<Q8_0Codec>(p, 0, scale);
+  }
+  static HWY_INLINE VF WidenRowScale(const uint16_t* p) { return WidenHalves(p); }
 
   static HWY_INLINE void Pack(BlockRows rows, Block* p) {
     PackHalves(rows, 0, p->d);

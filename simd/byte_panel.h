@@ -37,6 +37,8 @@ constexpr size_t kChunk = 1024;
 constexpr size_t kChunkUnits = kChunk / kActBlock;
 // Bytes of one block of any format's panel per weight are at most 34/32 (Q8_0).
 constexpr size_t kPanelChunkBytes = kPanelRows * kChunk / 32 * 34 + 256;
+// Bytes for 16 rows in place (RowScratch in row_kernel-inl.h), over units, panel and floats.
+constexpr size_t kRowScratchBytes = kTilePanels * kChunk * kPanelRows * sizeof(float);
 
 // Where things lie in MatMulArgs::scratch.
 struct MatMulScratch {

@@ -219,13 +219,20 @@ struct Dot {
     if (kSigned && kHalf == 0) acc.sum = hn::Zero(D32());
     if (!kSigned && (kFold || kHalf == 0)) acc.x = start;
   }
+  // Two products per int16 lane.
+  static HWY_INLINE VI16 Products(const W& w, VI8 a) {
+    if constexpr (kSigned) {
+      return hn::SatWidenMulPairwiseAdd(D16(), w.magnitude, WithSign(a, w.sign));
+    } else {
+      return hn::SatWidenMulPairwiseAdd(D16(), w, a);
+    }
+  }
   static HWY_INLINE void Multiply(Acc& acc, const W& w, VI8 a) {
     if constexpr (kSigned) {
-      const VI16 products = hn::SatWidenMulPairwiseAdd(D16(), w.magnitude, WithSign(a, w.sign));
-      acc.sum = hn::Add(acc.sum, hn::WidenMulPairwiseAdd(D32(), products, hn::Set(D16(), 1)));
+      acc.sum = hn::Add(acc.sum, hn::WidenMulPairwiseAdd(D32(), Products(w, a), hn::Set(D16(), 1)));
       SLUICE_PIN(acc.sum);
     } else {
-      acc.x = hn::Add(acc.x, hn::SatWidenMulPairwiseAdd(D16(), w, a));
+      acc.x = hn::Add(acc.x, Products(w, a));
       SLUICE_PIN(acc.x);
     }
   }

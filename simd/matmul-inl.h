@@ -1,7 +1,7 @@
 // The matrix product of one format: one driver for every codec. Few tokens read
 // the panels themselves; many tokens first expand 32 rows to bytes, once for all.
-// GGUF rows take the same two ways, repacked 16 at a time, so their bytes are the
-// same by construction. Included by quant/*.cc; codecs: see panel_kernel-inl.h.
+// GGUF rows: few tokens read them in place (row_kernel-inl.h), many expand them,
+// repacked 16 at a time. Included by quant/*.cc; codecs: see panel_kernel-inl.h.
 #if defined(SLUICE_SIMD_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_MATMUL_INL_H_
 #undef SLUICE_SIMD_MATMUL_INL_H_
@@ -13,6 +13,7 @@
 
 #include "simd/byte_panel.h"
 #include "simd/panel_kernel-inl.h"
+#include "simd/row_kernel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice {
@@ -172,6 +173,9 @@ void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
 
 template <class C>
 void MatMulFormat(const MatMulArgs& args, ToPanel to_panel) {
+  if (!args.panels && args.tokens <= kRowTokens && args.k >= kRowUnits * kActBlock) {
+    return MatMulRows<C>(args, args.scratch);
+  }
   const MatMulScratch scratch = LayOut(args.scratch);
   const PanelSource<C> source(args, to_panel, scratch.panel);
   if (args.tokens <= kFewTokens) {
