@@ -17,6 +17,7 @@ namespace {
 struct PerplexityFlags {
   ModelFlags model;
   std::string file;
+  bool kl = false;
   bool json = false;
 };
 
@@ -24,6 +25,29 @@ std::string Estimate(const Perplexity& p) {
   char buffer[64];
   std::snprintf(buffer, sizeof(buffer), "PPL %.4f +- %.4f", p.value(), p.error());
   return buffer;
+}
+
+std::string Estimate(const Divergence& d) {
+  char buffer[96];
+  std::snprintf(buffer, sizeof(buffer), "KL %.6f +- %.6f, same top token %.2f %%", d.mean(),
+                d.error(), 100 * d.top_share());
+  return buffer;
+}
+
+boost::json::object Values(const Perplexity& p) {
+  return {{"perplexity", p.value()}, {"error", p.error()}, {"nll_sum", p.nll_sum}};
+}
+
+boost::json::object Values(const Divergence& d) {
+  return {{"kl", d.mean()}, {"kl_error", d.error()}, {"same_top", d.top_share()}};
+}
+
+// The model again, without any rounding of ours: the weights' own values, exact products.
+Result<std::unique_ptr<ModelRunner>> LoadExact(const ModelFlags& flags) {
+  ModelFlags exact = flags;
+  exact.activations = exact.kv_type = "f32";
+  exact.weights = "gguf";
+  return LoadRunner("perplexity", exact);
 }
 
 Result<int> Run(const PerplexityFlags& f) {
@@ -40,28 +64,40 @@ Result<int> Run(const PerplexityFlags& f) {
   const std::vector<int32_t> tokens = tokenizer->Encode(text, {.add_special = true});
   const std::optional<int32_t> bos = tokenizer->adds_bos() ? tokenizer->bos() : std::nullopt;
 
-  InterruptGuard interrupt;
-  Result<Perplexity> result = [&] {
-    Progress bar("perplexity", Progress::Unit::kCount);
-    return MeasurePerplexity(*runner, tokens, bos, model.context,
-                             [&](const Perplexity& p, size_t windows) {
-                               bar.Update(p.windows, windows, Estimate(p));
-                               return !interrupt.interrupted();
-                             });
-  }();
-  if (!result.ok()) return result.status();
-  const size_t all = tokens.size() / model.context;  // fewer are done after Ctrl-C
-  if (f.json) {
-    const boost::json::object o{{"perplexity", result->value()}, {"error", result->error()},
-                                {"nll_sum", result->nll_sum},    {"scored_tokens", result->scored},
-                                {"tokens", tokens.size()},       {"windows", result->windows},
-                                {"windows_in_text", all},        {"ctx_size", model.context}};
-    std::printf("%s\n", boost::json::serialize(o).c_str());
-  } else {
-    std::printf("%s (%zu of %zu windows of %zu tokens, %zu scored)\n", Estimate(*result).c_str(),
-                result->windows, all, model.context, result->scored);
+  const auto measure = [&](const auto& how) -> Result<int> {
+    InterruptGuard interrupt;
+    const auto result = [&] {
+      Progress bar("perplexity", Progress::Unit::kCount);
+      return how([&](const auto& p, size_t windows) {
+        bar.Update(p.windows, windows, Estimate(p));
+        return !interrupt.interrupted();
+      });
+    }();
+    if (!result.ok()) return result.status();
+    const size_t all = tokens.size() / model.context;  // fewer are done after Ctrl-C
+    if (f.json) {
+      boost::json::object o = Values(*result);
+      o["scored_tokens"] = result->scored;
+      o["tokens"] = tokens.size();
+      o["windows"] = result->windows;
+      o["windows_in_text"] = all;
+      o["ctx_size"] = model.context;
+      std::printf("%s\n", boost::json::serialize(o).c_str());
+    } else {
+      std::printf("%s (%zu of %zu windows of %zu tokens, %zu scored)\n", Estimate(*result).c_str(),
+                  result->windows, all, model.context, result->scored);
+    }
+    return interrupt.interrupted() ? kExitInterrupted : kExitOk;
+  };
+  if (f.kl) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<ModelRunner> exact, LoadExact(model));
+    return measure([&](const auto& report) {
+      return MeasureDivergence(*runner, *exact, tokens, bos, model.context, report);
+    });
   }
-  return interrupt.interrupted() ? kExitInterrupted : kExitOk;
+  return measure([&](const auto& report) {
+    return MeasurePerplexity(*runner, tokens, bos, model.context, report);
+  });
 }
 
 }  // namespace
@@ -72,6 +108,9 @@ void AddPerplexity(CLI::App& app, int* exit_code) {
   flags->model.context = 512;
   flags->model.AddTo(*c);
   c->add_option("-f,--file", flags->file, "The text; - is stdin")->required();
+  c->add_flag("--kl,--kl-divergence", flags->kl,
+              "Instead: mean divergence of these flags' logits from exact ones\n"
+              "(--activations f32 --kv-type f32), over the same positions");
   c->add_flag("--json", flags->json, "One JSON object");
   c->footer(
       "Windows of --ctx-size tokens (default 512), the second half of each scored; where the\n"

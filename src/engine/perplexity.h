@@ -31,5 +31,23 @@ Result<Perplexity> MeasurePerplexity(
     ModelRunner& runner, std::span<const int32_t> tokens, std::optional<int32_t> bos, size_t window,
     const std::function<bool(const Perplexity&, size_t windows)>& report);
 
+// How far the logits of one configuration are from exact ones: the Kullback-Leibler divergence of
+// its distribution from the exact one, over the positions that the perplexity scores.
+struct Divergence {
+  size_t windows = 0, scored = 0;
+  double sum = 0, square_sum = 0;  // of KL(exact || judged), in nats
+  size_t same_top = 0;             // positions with the same most likely token
+
+  double mean() const;
+  double error() const;  // standard error of mean()
+  double top_share() const;
+};
+
+// As MeasurePerplexity; both runners hold the same model and a context of at least `window`.
+Result<Divergence> MeasureDivergence(
+    ModelRunner& judged, ModelRunner& exact, std::span<const int32_t> tokens,
+    std::optional<int32_t> bos, size_t window,
+    const std::function<bool(const Divergence&, size_t windows)>& report);
+
 }  // namespace sluice
 #endif  // SLUICE_SRC_ENGINE_PERPLEXITY_H_

@@ -175,6 +175,15 @@ TEST_F(CliTest, PerplexityOfAText) {
   const double scored = boost::json::value_to<double>(o.at("scored_tokens"));
   EXPECT_NEAR(std::log(value), boost::json::value_to<double>(o.at("nll_sum")) / scored, 1e-9);
   EXPECT_EQ(o.at("ctx_size"), 64);
+  const boost::json::object kl = Json({"perplexity", model_, "-f", "-", "-c", "64", "--kl"}, text);
+  EXPECT_GT(boost::json::value_to<double>(kl.at("kl")), 0);
+  EXPECT_LT(boost::json::value_to<double>(kl.at("kl")), 0.1);
+  EXPECT_EQ(kl.at("scored_tokens"), o.at("scored_tokens"));
+  const boost::json::object none = Json({"perplexity", model_, "-f", "-", "-c", "64", "--kl",
+                                         "--activations", "f32", "--kv-type", "f32"},
+                                        text);
+  EXPECT_EQ(boost::json::value_to<double>(none.at("kl")), 0);
+  EXPECT_EQ(boost::json::value_to<double>(none.at("same_top")), 1);
   const ProgramResult shorter = Sluice({"perplexity", model_, "-f", "-"}, "two words");
   EXPECT_TRUE(shorter.IsOneLineError(kUsage)) << shorter.err;
 }

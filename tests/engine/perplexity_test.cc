@@ -96,5 +96,72 @@ TEST_F(PerplexityTest, TooShortATextIsAnError) {
   EXPECT_NE(found.status().message().find("31 tokens"), std::string::npos);
 }
 
+class DivergenceTest : public PerplexityTest {
+ protected:
+  std::unique_ptr<ModelRunner> Exact(size_t chunk) {
+    RunnerOptions o = TestOptions(kWindow);
+    o.activations = Activations::kF32;
+    o.chunk = chunk;
+    return MakeRunner(folder_.path("m.gguf"), o);
+  }
+  static Divergence Measure(ModelRunner& judged, ModelRunner& exact,
+                            std::span<const int32_t> tokens) {
+    const Result<Divergence> d = MeasureDivergence(judged, exact, tokens, TinyModel::kBos, kWindow,
+                                                   [](const Divergence&, size_t) { return true; });
+    EXPECT_TRUE(d.ok()) << d.status().message();
+    return d.ok() ? *d : Divergence();
+  }
+};
+
+TEST_F(DivergenceTest, ExactFromItselfIsZero) {
+  const Divergence d = Measure(*Exact(5), *Exact(512), tokens_);
+  EXPECT_EQ(d.windows, 3u);
+  EXPECT_EQ(d.scored, 3 * (kWindow / 2 - 1));
+  EXPECT_EQ(d.sum, 0);
+  EXPECT_EQ(d.error(), 0);
+  EXPECT_EQ(d.top_share(), 1);
+}
+
+TEST_F(DivergenceTest, RoundedInputsAreTheDefinition) {
+  const std::unique_ptr<ModelRunner> exact = Exact(512);
+  const Divergence d = Measure(*runner_, *exact, tokens_);
+  EXPECT_GT(d.mean(), 0);
+  EXPECT_LT(d.mean(), 0.1);
+  EXPECT_GT(d.top_share(), 0.5);
+  // KL(p || q) = sum p (ln p - ln q), here from probabilities themselves.
+  std::vector<double> kl;
+  for (size_t begin = 0; begin + kWindow <= tokens_.size(); begin += kWindow) {
+    std::vector<int32_t> window(tokens_.begin() + static_cast<ptrdiff_t>(begin),
+                                tokens_.begin() + static_cast<ptrdiff_t>(begin + kWindow));
+    window[0] = TinyModel::kBos;
+    const auto minus_log = [&](ModelRunner& runner) {
+      std::vector<std::vector<double>> rows;
+      Evaluator evaluator(runner);
+      const Status s =
+          evaluator.Append(window, kWindow / 2, [&](size_t, std::span<const float> logits) {
+            std::vector<double> row;
+            for (size_t i = 0; i < logits.size(); ++i)
+              row.push_back(MinusLogP(logits, static_cast<int32_t>(i)));
+            rows.push_back(row);
+          });
+      EXPECT_TRUE(s.ok()) << s.message();
+      return rows;
+    };
+    const auto p = minus_log(*exact), q = minus_log(*runner_);
+    for (size_t r = 0; r + 1 < p.size(); ++r) {
+      double sum = 0;
+      for (size_t i = 0; i < p[r].size(); ++i) sum += std::exp(-p[r][i]) * (q[r][i] - p[r][i]);
+      kl.push_back(sum);
+    }
+  }
+  const double n = static_cast<double>(kl.size());
+  double sum = 0, variance = 0;
+  for (double x : kl) sum += x;
+  for (double x : kl) variance += (x - sum / n) * (x - sum / n) / (n - 1);
+  EXPECT_EQ(d.scored, kl.size());
+  EXPECT_NEAR(d.mean(), sum / n, 1e-6 * d.mean());
+  EXPECT_NEAR(d.error(), std::sqrt(variance / n), 1e-6 * d.error());
+}
+
 }  // namespace
 }  // namespace sluice
