@@ -119,7 +119,7 @@ Result<std::vector<KvType>> KvTypes(const BenchFlags& flags) {
   std::vector<KvType> types;
   for (const std::string& list : flags.kv_type) {
     for (const std::string& word : SplitAtCommas(list)) {
-      ASSIGN_OR_RETURN(const KvType type, ParseKvType(word));
+      ASSIGN_OR_RETURN(const KvType type, ParseKvType(word, false));
       types.push_back(type);
     }
   }
@@ -290,7 +290,7 @@ void BenchFlags::AddTo(CLI::App& c) {
   list("--np,--concurrency,--parallel", concurrency,
        "-np: sequences that generate together (prompts alone run one at a time)")
       ->capture_default_str();
-  list("--kv-type,--ctk,--cache-type-k", kv_type, "Keys and values: f32, f16, bf16, q8")
+  list("--kv-type,--ctk,--cache-type-k", kv_type, "Keys and values: auto, f32, f16, bf16, q8")
       ->capture_default_str();
   list("--ctv,--cache-type-v", value_type, "-ctv: must be what -ctk has");
   list("--weights", weights, "auto, panels, repack, gguf, as in sluice run")->capture_default_str();

@@ -41,7 +41,7 @@ Result<std::vector<size_t>> ParseNumbers(const std::string& flag,
 struct BenchFlags {
   // Lists as they were typed.
   std::vector<std::string> positional_models, models, prompt{"512"}, generate{"128"}, depth{"0"},
-      prompt_generate, batch{"512"}, micro_batch, threads{"0"}, threads_batch{"0"}, kv_type{"f16"},
+      prompt_generate, batch{"512"}, micro_batch, threads{"0"}, threads_batch{"0"}, kv_type{"auto"},
       value_type, weights{"auto"}, huge_pages{"auto"}, concurrency{"1"};
   std::vector<std::string> ignored;
 

@@ -57,34 +57,39 @@ void ModelFlags::AddTo(CLI::App& command) {
   command.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
   command
       .add_option("--kv-type,--cache-type-k,--ctk,--cache-type-v,--ctv", kv_type,
-                  "Keys and values in the cache: f32, f16, bf16 or q8")
+                  "Keys and values in the cache: f32, f16, bf16 or q8; auto: bf16 on CPUs that\n"
+                  "multiply it (not with --portable), f16 on others")
       ->capture_default_str();
   command
       .add_option("--activations", activations,
                   "int8 (full speed), or f32: exact products, slow, to judge a model alone")
       ->check(CLI::IsMember({"int8", "f32"}))
       ->capture_default_str();
+  command.add_flag("--portable", portable,
+                   "The same bytes on every CPU: no products that only some CPUs have");
   command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
                      "Accepted and ignored: sluice runs on the CPU");
 }
 
-Result<KvType> ParseKvType(const std::string& word) {
+Result<KvType> ParseKvType(const std::string& word, bool portable) {
+  if (word == "auto") return DefaultKvType(portable);
   for (KvType t : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
     if (word == KvTypeName(t)) return t;
   }
   if (word == "q8_0") return KvType::kQ8;  // llama.cpp's word
   return Status(StatusCode::kInvalidArgument,
-                "--kv-type: expected f32, f16, bf16 or q8, found " + word);
+                "--kv-type: expected auto, f32, f16, bf16 or q8, found " + word);
 }
 
 Result<RunnerOptions> ModelFlags::Options() const {
   RunnerOptions o;
   ASSIGN_OR_RETURN(o.weights, ParseLoadMode(weights));
   ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(huge_pages));
-  ASSIGN_OR_RETURN(o.kv_type, ParseKvType(kv_type));
+  ASSIGN_OR_RETURN(o.kv_type, ParseKvType(kv_type, portable));
   ASSIGN_OR_RETURN(o.placement.numa, ParseNumaMode(numa));
   o.placement.lock = mlock;
   o.activations = activations == "f32" ? Activations::kF32 : Activations::kInt8;
+  o.portable = portable;
   o.context = context;
   o.chunk = chunk;
   o.threads = threads;

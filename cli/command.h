@@ -34,8 +34,8 @@ void AddPull(CLI::App& app, int* exit_code);
 // Prints "sluice COMMAND: message" on stderr; the exit code that fits.
 int ReportError(const std::string& command, const Status& status);
 
-// The type that --kv-type, or llama.cpp's word for it, means.
-Result<KvType> ParseKvType(const std::string& word);
+// The type that --kv-type, or llama.cpp's word for it, means; auto is what is fastest here.
+Result<KvType> ParseKvType(const std::string& word, bool portable);
 
 // --model and the flags of how it is loaded; llama.cpp's names and short forms where it has one.
 struct ModelFlags {
@@ -44,11 +44,12 @@ struct ModelFlags {
   std::string huge_pages = "auto";
   std::string numa = "auto";
   bool mlock = false;
-  std::string kv_type = "f16";
+  std::string kv_type = "auto";
   std::string activations = "int8";
   size_t context = 0;
   size_t chunk = 512;
   int threads = 0, threads_batch = 0;
+  bool portable = false;
   std::string gpu_layers;
 
   void AddTo(CLI::App& command);

@@ -145,7 +145,7 @@ Status Run(const EvalFlags& f) {
 
 void AddEval(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<EvalFlags>();
-  // Judges the model, not the rounding of its inputs; --activations int8 --kv-type f16 is what
+  // Judges the model, not the rounding of its inputs; --activations int8 --kv-type auto is what
   // `run` computes.
   flags->model.kv_type = "f32";
   flags->model.activations = "f32";

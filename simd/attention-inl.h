@@ -38,10 +38,10 @@ struct Softmax {
   float max, sum;
 };
 
-// scores[t][slot] = q[t] . key[slot], one FMA chain over the dimensions, for whole register tiles
-// of slots around [begin, end). q: [key_dim][N].
+// scores[t][slot] = q[t] . key[slot], one chain over the dimensions, for whole register tiles of
+// slots around [begin, end). q: [steps][N].
 template <size_t N, class Source>
-HWY_INLINE void Scores(const Source& source, size_t key_dim, const float* HWY_RESTRICT q,
+HWY_INLINE void Scores(const Source& source, size_t steps, const float* HWY_RESTRICT q,
                        size_t begin, size_t end, float* HWY_RESTRICT scores) {
   constexpr size_t kVecs = VectorsBeside(N, kSpan / kLanes), kStep = kVecs * kLanes;
   const FloatTag d;
@@ -50,14 +50,14 @@ HWY_INLINE void Scores(const Source& source, size_t key_dim, const float* HWY_RE
     HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
       HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) acc[t][v] = hn::Zero(d);
     }
-    for (size_t i = 0; i < key_dim; ++i) {
+    for (size_t i = 0; i < steps; ++i) {
       HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
         key[v] = source.Key(d, i, slot + v * kLanes);
       }
       HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
         const FloatVec query = hn::Set(d, q[i * N + t]);
         HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
-          acc[t][v] = hn::MulAdd(key[v], query, acc[t][v]);
+          acc[t][v] = Source::Math::MulAdd(d, key[v], query, acc[t][v]);
         }
       }
     }
@@ -69,8 +69,8 @@ HWY_INLINE void Scores(const Source& source, size_t key_dim, const float* HWY_RE
   }
 }
 
-// kVecs vectors of the output from `dim` on, for N queries: o = o * c, then one FMA chain over the
-// slots.
+// kVecs vectors of the output from `dim` on, for N queries: o = o * c, then one chain over the
+// slots, in steps [begin, end).
 template <size_t N, size_t kVecs, class D, class Source>
 HWY_INLINE void Accumulate(D d, const Source& source, size_t dim, const float* HWY_RESTRICT p,
                            size_t begin, size_t end, const float* HWY_RESTRICT c,
@@ -83,14 +83,14 @@ HWY_INLINE void Accumulate(D d, const Source& source, size_t dim, const float* H
       acc[t][v] = hn::Mul(hn::LoadU(d, o + t * o_stride + dim + v * kWidth), hn::Set(d, c[t]));
     }
   }
-  for (size_t slot = begin; slot < end; ++slot) {
+  for (size_t i = begin; i < end; ++i) {
     HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
-      value[v] = source.Value(d, slot, dim + v * kWidth);
+      value[v] = source.Value(d, i, dim + v * kWidth);
     }
     HWY_UNROLL(64) for (size_t t = 0; t < N; ++t) {
-      const V weight = hn::Set(d, p[t * kSpan + slot]);
+      const V weight = hn::Set(d, p[t * kSpan + i]);
       HWY_UNROLL(64) for (size_t v = 0; v < kVecs; ++v) {
-        acc[t][v] = hn::MulAdd(value[v], weight, acc[t][v]);
+        acc[t][v] = Source::Math::MulAdd(d, value[v], weight, acc[t][v]);
       }
     }
   }
@@ -136,20 +136,18 @@ HWY_INLINE hn::Mask<FloatTag> SeenMask(Slots seen, size_t v) {
   return hn::RebindMask(FloatTag(), hn::AndNot(hn::Lt(slot, begin), hn::Lt(slot, end)));
 }
 
-// Raw scores of a span to final ones in place: scale, cap, mask. Returns the largest.
-HWY_INLINE float FinishScores(const AttentionArgs& a, Slots seen, float* HWY_RESTRICT scores) {
+// cap * tanh(score / cap), in place.
+HWY_INLINE void CapScores(const AttentionArgs& a, FloatVec (&s)[kSpanVecs]) {
   const FloatTag d;
-  const FloatVec scale = hn::Set(d, a.scale);
-  FloatVec s[kSpanVecs];
+  const FloatVec cap = hn::Set(d, a.soft_cap);
   HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
-    s[v] = hn::Mul(hn::Load(d, scores + v * kLanes), scale);
+    s[v] = hn::Mul(cap, Tanh(d, hn::Div(s[v], cap)));
   }
-  if (a.soft_cap > 0) {
-    const FloatVec cap = hn::Set(d, a.soft_cap);
-    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
-      s[v] = hn::Mul(cap, Tanh(d, hn::Div(s[v], cap)));
-    }
-  }
+}
+
+// The largest of the scores that are seen; `s` is left with the others at the lowest.
+HWY_INLINE float LargestSeen(Slots seen, FloatVec (&s)[kSpanVecs]) {
+  const FloatTag d;
   if (!seen.All()) {
     HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
       s[v] = hn::IfThenElse(SeenMask(seen, v), s[v], hn::Set(d, kLowest));
@@ -157,30 +155,111 @@ HWY_INLINE float FinishScores(const AttentionArgs& a, Slots seen, float* HWY_RES
   }
   FloatVec top = s[0];
   HWY_UNROLL(64) for (size_t v = 1; v < kSpanVecs; ++v) top = hn::Max(top, s[v]);
-  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(s[v], d, scores + v * kLanes);
   return hn::ReduceMax(d, top);
 }
 
-// Scores to weights in place, 0 where nothing is seen. Returns the sum of the span's weights.
-HWY_INLINE float SpanWeights(float max, Slots seen, float* HWY_RESTRICT scores) {
-  const FloatTag d;
-  const FloatVec maxes = hn::Set(d, max);
-  FloatVec w[kSpanVecs], lanes[kSumVecs];
-  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
-    w[v] = ExpNonPositive(d, hn::Sub(hn::Load(d, scores + v * kLanes), maxes));
-  }
-  if (!seen.All()) {  // again, for scores as low as the mask's own
+// The soft-max of one query over one span, for products of floats.
+struct FloatSoftMax {
+  // Raw scores to final ones in place: scale, cap, mask. Returns the largest.
+  static HWY_INLINE float Finish(const AttentionArgs& a, Slots seen, float* HWY_RESTRICT scores) {
+    const FloatTag d;
+    const FloatVec scale = hn::Set(d, a.scale);
+    FloatVec s[kSpanVecs];
     HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
-      w[v] = hn::IfThenElseZero(SeenMask(seen, v), w[v]);
+      s[v] = hn::Mul(hn::Load(d, scores + v * kLanes), scale);
     }
+    if (a.soft_cap > 0) CapScores(a, s);
+    const float top = LargestSeen(seen, s);
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(s[v], d, scores + v * kLanes);
+    return top;
   }
-  HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(w[v], d, scores + v * kLanes);
-  HWY_UNROLL(64) for (size_t v = 0; v < kSumVecs; ++v) {
-    lanes[v] =
-        hn::Add(hn::Add(w[v], w[v + kSumVecs]), hn::Add(w[v + 2 * kSumVecs], w[v + 3 * kSumVecs]));
+
+  // Scores to weights in place, 0 where nothing is seen. Returns the sum of the span's weights.
+  static HWY_INLINE float Weigh(const AttentionArgs&, float max, Slots seen,
+                                float* HWY_RESTRICT scores) {
+    const FloatTag d;
+    const FloatVec maxes = hn::Set(d, max);
+    FloatVec w[kSpanVecs], lanes[kSumVecs];
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+      w[v] = ExpNonPositive(d, hn::Sub(hn::Load(d, scores + v * kLanes), maxes));
+    }
+    if (!seen.All()) {  // again, for scores as low as the mask's own
+      HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+        w[v] = hn::IfThenElseZero(SeenMask(seen, v), w[v]);
+      }
+    }
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(w[v], d, scores + v * kLanes);
+    HWY_UNROLL(64) for (size_t v = 0; v < kSumVecs; ++v) {
+      lanes[v] = hn::Add(hn::Add(w[v], w[v + kSumVecs]),
+                         hn::Add(w[v + 2 * kSumVecs], w[v + 3 * kSumVecs]));
+    }
+    return SumTree(lanes);
   }
-  return SumTree(lanes);
-}
+};
+
+#if HWY_NATIVE_DOT_BF16
+// The same for products of bfloat16 pairs. Weights keep 8 bits, so the exponential needs no more
+// than 14, and the scale goes into its first step.
+struct PairSoftMax {
+  // Raw scores stay raw unless there is a cap. Returns the largest final one.
+  static HWY_INLINE float Finish(const AttentionArgs& a, Slots seen, float* HWY_RESTRICT scores) {
+    const FloatTag d;
+    FloatVec s[kSpanVecs];
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) s[v] = hn::Load(d, scores + v * kLanes);
+    if (a.soft_cap <= 0) return LargestSeen(seen, s) * a.scale;
+    const FloatVec scale = hn::Set(d, a.scale);
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) s[v] = hn::Mul(s[v], scale);
+    CapScores(a, s);
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) hn::Store(s[v], d, scores + v * kLanes);
+    return LargestSeen(seen, s);
+  }
+
+  // 2^x for x <= 0, relative error 7.5e-5; 2^-125 for all x below.
+  static HWY_INLINE FloatVec Exp2(FloatVec x) {
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const FloatVec magic = hn::Set(d, math::kRoundMagic);
+    x = hn::Max(x, hn::Set(d, -125.0f));
+    const FloatVec t = hn::Add(x, magic), r = hn::Sub(x, hn::Sub(t, magic));
+    FloatVec p = hn::MulAdd(hn::Set(d, 5.517167e-2f), r, hn::Set(d, 0.24261112f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.693261f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.99992807f));
+    return hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, t))));
+  }
+
+  // Scores to weights in place: [32] pairs of slots. What is summed are the rounded weights: the
+  // result is a true mean of values, and where one weight outgrows the others its rounding cancels.
+  static HWY_INLINE float Weigh(const AttentionArgs& a, float max, Slots seen,
+                                float* HWY_RESTRICT scores) {
+    const FloatTag d;
+    const hn::RebindToUnsigned<FloatTag> du;
+    const hn::Repartition<hwy::bfloat16_t, FloatTag> d16;
+    constexpr size_t kPairVecs = kSpanVecs / 2;
+    constexpr float kLog2E = 1.44269504f;
+    const FloatVec scale = hn::Set(d, a.soft_cap > 0 ? kLog2E : a.scale * kLog2E);
+    const FloatVec shift = hn::Set(d, max * -kLog2E);
+    FloatVec w[kSpanVecs], sums[kPairVecs], lanes[kSumVecs];
+    HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+      w[v] = Exp2(hn::MulAdd(hn::Load(d, scores + v * kLanes), scale, shift));
+    }
+    if (!seen.All()) {
+      HWY_UNROLL(64) for (size_t v = 0; v < kSpanVecs; ++v) {
+        w[v] = hn::IfThenElseZero(SeenMask(seen, v), w[v]);
+      }
+    }
+    HWY_UNROLL(64) for (size_t v = 0; v < kPairVecs; ++v) {
+      const auto pairs = hn::BitCast(du, hn::OrderedDemote2To(d16, w[2 * v], w[2 * v + 1]));
+      hn::Store(hn::BitCast(d, pairs), d, scores + v * kLanes);
+      sums[v] = hn::Add(hn::BitCast(d, hn::ShiftLeft<16>(pairs)),
+                        hn::BitCast(d, hn::And(pairs, hn::Set(du, 0xffff0000u))));
+    }
+    HWY_UNROLL(64) for (size_t v = 0; v < kSumVecs; ++v) {
+      lanes[v] = hn::Add(sums[v], sums[v + kSumVecs]);
+    }
+    return SumTree(lanes);
+  }
+};
+#endif  // HWY_NATIVE_DOT_BF16
 
 // A query's state: `width` output sums, a multiple of 16, and a Softmax.
 HWY_INLINE Softmax LoadSoftmax(const float* state, size_t width) {
@@ -208,7 +287,7 @@ HWY_INLINE float Fma1(float a, float b, float c) {
 // The soft-max of one span for N queries: raw scores to weights, maxima and sums moved on in the
 // states, and the factors for what had been summed before. A query that sees nothing keeps its
 // state. The steps of all queries alternate, so that one's latencies hide behind another's work.
-template <size_t N>
+template <class SoftMax, size_t N>
 HWY_INLINE void SoftMaxSpan(const AttentionArgs& a, const Slots (&seen)[N],
                             float* HWY_RESTRICT scores, float* HWY_RESTRICT states, size_t stride,
                             size_t width, float* HWY_RESTRICT factor) {
@@ -218,7 +297,7 @@ HWY_INLINE void SoftMaxSpan(const AttentionArgs& a, const Slots (&seen)[N],
   for (size_t t = 0; t < N; ++t) {
     Softmax s = LoadSoftmax(states + t * stride, width);
     if (!seen[t].Empty()) {
-      const float top = FinishScores(a, seen[t], scores + t * kSpan);
+      const float top = SoftMax::Finish(a, seen[t], scores + t * kSpan);
       const float max = HWY_MAX(s.max, top);
       drop[t] = s.max - max;
       s.max = max;
@@ -230,7 +309,7 @@ HWY_INLINE void SoftMaxSpan(const AttentionArgs& a, const Slots (&seen)[N],
     if (seen[t].Empty()) {
       hwy::ZeroBytes(scores + t * kSpan, kSpan * sizeof(float));
     } else {
-      sum[t] = SpanWeights(states[t * stride + width], seen[t], scores + t * kSpan);
+      sum[t] = SoftMax::Weigh(a, states[t * stride + width], seen[t], scores + t * kSpan);
     }
   }
   for (size_t i = 0; i < kPadded; i += kLanes) {

@@ -1,6 +1,7 @@
-// How a vector of a page's keys or values becomes floats. Every conversion is
-// exact, so the bytes of a result do not tell whether it happened on the fly
-// or once per tile. Only simd/*.cc includes this.
+// How a vector of a page's keys or values is read, and multiplied: as floats, or,
+// where the CPU multiplies pairs of bfloat16, as such pairs. Every conversion to
+// floats is exact, so the bytes of a result do not tell whether it happened on
+// the fly or once per tile. Only simd/*.cc includes this.
 #if defined(SLUICE_SIMD_KV_PAGE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_KV_PAGE_INL_H_
 #undef SLUICE_SIMD_KV_PAGE_INL_H_
@@ -19,9 +20,19 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
+// Products of floats: one dimension, or one slot, a step.
+struct FloatMath {
+  static constexpr size_t kPerStep = 1;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> MulAdd(D, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
+    return hn::MulAdd(a, b, sum);
+  }
+};
+
 // Keys and values stored as T. `value_stride` is in elements.
 template <typename T>
 struct PlainSource {
+  using Math = FloatMath;
   const T* keys;    // [key_dim][64]
   const T* values;  // [64][value_stride]
   size_t value_stride;
@@ -51,9 +62,74 @@ struct PlainSource {
   }
 };
 
+// Pairs of bfloat16 in 32 bits, the even one in the low half, read as floats.
+struct Bf16Source {
+  using Math = FloatMath;
+  const uint32_t* keys;    // [key_dim / 2][64]
+  const uint32_t* values;  // [32][value_dim]
+  size_t value_dim;
+
+  Bf16Source(const KvShape& shape, const uint8_t* page, float*)
+      : keys(reinterpret_cast<const uint32_t*>(page)),
+        values(reinterpret_cast<const uint32_t*>(page + KvLayout(shape).values)),
+        value_dim(shape.value_dim) {}
+
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Half(D d, const uint32_t* p, bool odd) {
+    const hn::RebindToUnsigned<D> du;
+    const auto pairs = hn::LoadU(du, p);
+    return hn::BitCast(d,
+                       odd ? hn::And(pairs, hn::Set(du, 0xffff0000u)) : hn::ShiftLeft<16>(pairs));
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> Key(D d, size_t dim, size_t slot) const {
+    return Half(d, keys + dim / 2 * kSpan + slot, dim % 2 != 0);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> Value(D d, size_t slot, size_t dim) const {
+    return Half(d, values + slot / 2 * value_dim + dim, slot % 2 != 0);
+  }
+};
+
+#if HWY_NATIVE_DOT_BF16
+// Products of pairs of bfloat16: sum + a.even * b.even + a.odd * b.odd, rounded as the CPU does.
+struct PairMath {
+  static constexpr size_t kPerStep = 2;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> MulAdd(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
+    const hn::Repartition<hwy::bfloat16_t, D> pairs;
+    hn::Vec<D> none = hn::Zero(d);
+    return hn::ReorderWidenMulAccumulate(d, hn::BitCast(pairs, a), hn::BitCast(pairs, b), sum,
+                                         none);
+  }
+};
+
+// The same pages as pairs: a "float" of it is a pair of dimensions of a key, or a pair of slots of
+// a value.
+struct PairSource {
+  using Math = PairMath;
+  const float *keys, *values;
+  size_t value_dim;
+
+  PairSource(const KvShape& shape, const uint8_t* page)
+      : keys(reinterpret_cast<const float*>(page)),
+        values(reinterpret_cast<const float*>(page + KvLayout(shape).values)),
+        value_dim(shape.value_dim) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> Key(D d, size_t pair, size_t slot) const {
+    return hn::LoadU(d, keys + pair * kSpan + slot);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> Value(D d, size_t pair, size_t dim) const {
+    return hn::LoadU(d, values + pair * value_dim + dim);
+  }
+};
+#endif  // HWY_NATIVE_DOT_BF16
+
 // int8 times a scale. The product of 8 and 11 bits is exact in a float. The scales are turned into
 // floats once per page, in `table`, [key_dim/32 + value_dim/32][64]: one load each afterwards.
 struct Q8Source {
+  using Math = FloatMath;
   const int8_t *keys, *values;
   const float *key_scales, *value_scales;
   size_t value_dim;
@@ -103,7 +179,7 @@ HWY_INLINE void WithSource(const KvShape& shape, const uint8_t* page, float* tab
     case KvType::kF16:
       return f(PlainSource<hwy::float16_t>(shape, page, table));
     case KvType::kBF16:
-      return f(PlainSource<hwy::bfloat16_t>(shape, page, table));
+      return f(Bf16Source(shape, page, table));
     case KvType::kQ8:
       return f(Q8Source(shape, page, table));
   }

@@ -49,23 +49,6 @@ HWY_INLINE void Round(const float* x, size_t n, hwy::float16_t* out) {
   }
 }
 
-// In integers: the CPU's own conversion flushes subnormals on x86 and keeps them on ARM.
-HWY_INLINE void Round(const float* x, size_t n, hwy::bfloat16_t* out) {
-  const FloatTag d;
-  const hn::RebindToUnsigned<FloatTag> du;
-  const hn::Rebind<uint16_t, FloatTag> d16;
-  constexpr float kMost = 3.38953139e38f;  // the largest bfloat16
-  for (size_t i = 0; i < n; i += kLanes) {
-    const FloatVec v = hn::LoadN(d, x + i, n - i);
-    const auto bits = hn::BitCast(du, Finite(d, v, kMost));
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-    const auto up = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
-    HWY_ALIGN uint16_t lanes[kLanes];
-    hn::Store(hn::DemoteTo(d16, hn::ShiftRight<16>(up)), d16, lanes);
-    hwy::CopyBytes(lanes, out + i, HWY_MIN(kLanes, n - i) * sizeof(lanes[0]));
-  }
-}
-
 // 32 floats to int8 and their scale: amax / 127 rounded to f16, then x / scale rounded to nearest
 // even.
 HWY_INLINE hwy::float16_t RoundQ8(const float* x, int8_t* out) {
@@ -106,6 +89,40 @@ void StorePlain(const KvShape& shape, uint8_t* page, size_t slot, const float* k
   }
 }
 
+// A key's dimensions go in pairs to rows of 64 slots; a value's go into one half of its pair of
+// slots. Rounded in integers: the CPU's own conversion flushes subnormals on x86 and keeps them on
+// ARM.
+void StoreBf16(const KvShape& shape, uint8_t* page, size_t slot, const float* key,
+               const float* value) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  constexpr float kMost = 3.38953139e38f;  // the largest bfloat16
+  const auto halves = [&](const float* x, size_t n) HWY_ATTR {
+    const auto bits = hn::BitCast(du, Finite(d, hn::LoadN(d, x, n), kMost));
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    return hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
+  };
+  uint32_t* keys = reinterpret_cast<uint32_t*>(page) + slot;
+  for (size_t i = 0; i < shape.key_dim; i += kLanes) {
+    HWY_ALIGN uint32_t lanes[kLanes];
+    hn::Store(halves(key + i, shape.key_dim - i), du, lanes);
+    for (size_t j = 0; j < HWY_MIN(kLanes, shape.key_dim - i); j += 2) {
+      keys[(i + j) / 2 * kSpan] = lanes[j] | lanes[j + 1] << 16;
+    }
+  }
+  uint32_t* values =
+      reinterpret_cast<uint32_t*>(page + KvLayout(shape).values) + slot / 2 * shape.value_dim;
+  for (size_t i = 0; i < shape.value_dim; i += kLanes) {
+    const size_t n = shape.value_dim - i;
+    const auto half = halves(value + i, n);
+    const auto old = hn::LoadN(du, values + i, n);
+    const auto pair = slot % 2 == 0
+                          ? hn::Or(hn::And(old, hn::Set(du, 0xffff0000u)), half)
+                          : hn::Or(hn::And(old, hn::Set(du, 0xffffu)), hn::ShiftLeft<16>(half));
+    hn::StoreN(pair, du, values + i, n);
+  }
+}
+
 void StoreQ8(const KvShape& shape, uint8_t* page, size_t slot, const float* key,
              const float* value) {
   const KvLayout at(shape);
@@ -131,7 +148,7 @@ void KvStore(const KvShape& shape, uint8_t* page, size_t slot, const float* key,
     case KvType::kF16:
       return StorePlain<hwy::float16_t>(shape, page, slot, key, value);
     case KvType::kBF16:
-      return StorePlain<hwy::bfloat16_t>(shape, page, slot, key, value);
+      return StoreBf16(shape, page, slot, key, value);
     case KvType::kQ8:
       return StoreQ8(shape, page, slot, key, value);
   }
@@ -169,9 +186,8 @@ void KvStore(const KvShape& shape, uint8_t* page, size_t slot, const float* key,
 }
 
 namespace {
-float Read(const KvShape& shape, const uint8_t* data, const uint8_t* scales, size_t index,
-           size_t scale_index) {
-  switch (shape.type) {
+float Read(KvType type, const uint8_t* data, size_t index) {
+  switch (type) {
     case KvType::kF32:
       return reinterpret_cast<const float*>(data)[index];
     case KvType::kF16:
@@ -179,22 +195,27 @@ float Read(const KvShape& shape, const uint8_t* data, const uint8_t* scales, siz
     case KvType::kBF16:
       return hwy::F32FromBF16(reinterpret_cast<const hwy::bfloat16_t*>(data)[index]);
     case KvType::kQ8:
-      return static_cast<float>(reinterpret_cast<const int8_t*>(data)[index]) *
-             hwy::F32FromF16(reinterpret_cast<const hwy::float16_t*>(scales)[scale_index]);
+      return static_cast<float>(reinterpret_cast<const int8_t*>(data)[index]);
   }
   return 0;
 }
 }  // namespace
 
-// Once per position of a context shift and in tests: plain scalar code.
+// For tests: plain scalar code.
 void KvLoad(const KvShape& shape, const uint8_t* page, size_t slot, float* key, float* value) {
   const KvLayout at(shape);
+  const bool pairs = shape.type == KvType::kBF16, q8 = shape.type == KvType::kQ8;
+  const auto scale = [&](size_t scales, size_t i) {
+    return q8 ? Read(KvType::kF16, page + scales, i / kKvGroup * kSpan + slot) : 1.0f;
+  };
   for (size_t i = 0; i < shape.key_dim; ++i) {
-    key[i] = Read(shape, page, page + at.key_scales, i * kSpan + slot, i / kKvGroup * kSpan + slot);
+    const size_t index = pairs ? (i / 2 * kSpan + slot) * 2 + i % 2 : i * kSpan + slot;
+    key[i] = Read(shape.type, page, index) * scale(at.key_scales, i);
   }
   for (size_t i = 0; i < shape.value_dim; ++i) {
-    value[i] = Read(shape, page + at.values, page + at.value_scales, slot * shape.value_dim + i,
-                    i / kKvGroup * kSpan + slot);
+    const size_t index =
+        pairs ? (slot / 2 * shape.value_dim + i) * 2 + slot % 2 : slot * shape.value_dim + i;
+    value[i] = Read(shape.type, page + at.values, index) * scale(at.value_scales, i);
   }
 }
 

@@ -15,7 +15,8 @@ constexpr size_t kKvGroup = 32;  // values that share a scale in kQ8
 //   keys [key_dim][64], key scales [key_dim/32][64] f16, values [64][value_dim], value scales
 //   [value_dim/32][64] f16
 // Only kQ8 has scales; they are position-major like the keys so that one load serves a vector of
-// positions.
+// positions. kBF16 stores pairs, what one step of a bfloat16 dot product reads:
+//   keys [key_dim/2][64][2 dimensions], values [64/2][value_dim][2 positions]
 struct KvLayout {
   size_t key_scales, values, value_scales, bytes;
 

@@ -15,7 +15,7 @@ namespace {
 // The trained context, halved until the keys and values of all sequences fit in half of the memory.
 size_t DefaultContext(const Config& c, const RunnerOptions& o) {
   const uint64_t budget = ThisMachine().UsableMemoryBytes() / 2;
-  const uint64_t page = KvPageBytes(KvShapeOf(c, o.kv_type));
+  const uint64_t page = KvPageBytes(KvShapeOf(c, *o.kv_type));
   size_t context = c.context;
   while (context > 2048 && KvPagesPerSequence(c, context, o.chunk) * o.sequences > budget / page) {
     context /= 2;
@@ -32,8 +32,9 @@ Status CheckOptions(const Config& c, const Model& model, const RunnerOptions& o)
   }
   constexpr size_t kMostContext = size_t{1} << 30;
   const uint64_t memory = ThisMachine().UsableMemoryBytes();
-  if (o.context > kMostContext || KvPagesPerSequence(c, o.context, o.chunk) >
-                                      memory / KvPageBytes(KvShapeOf(c, o.kv_type)) / o.sequences) {
+  if (o.context > kMostContext ||
+      KvPagesPerSequence(c, o.context, o.chunk) >
+          memory / KvPageBytes(KvShapeOf(c, *o.kv_type)) / o.sequences) {
     return Status(StatusCode::kInvalidArgument,
                   "--ctx-size " + std::to_string(o.context) +
                       ": its keys and values do not fit in the " + std::to_string(memory >> 20) +
@@ -67,14 +68,15 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->model_ = *std::move(model);
 
   const Config& c = r->config();
+  if (!o.kv_type) o.kv_type = DefaultKvType(o.portable);
   if (o.context == 0) o.context = DefaultContext(c, o);
   o.chunk = std::min(o.chunk, o.context);
   RETURN_IF_ERROR(CheckOptions(c, *r->model_, o));
   ASSIGN_OR_RETURN(r->workspace_,
-                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()),
-                                     o.context));
+                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()), o.context));
+  r->workspace_->portable = o.portable;
   ASSIGN_OR_RETURN(r->pool_,
-                   KvPool::Create(KvShapeOf(c, o.kv_type),
+                   KvPool::Create(KvShapeOf(c, *o.kv_type),
                                   KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
   r->load_note_ = r->model_->load_note();
   if (o.placement.lock) {

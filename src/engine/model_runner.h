@@ -19,7 +19,7 @@ struct RunnerOptions {
   LoadMode weights = LoadMode::kAuto;
   Placement placement;
   Activations activations = Activations::kInt8;
-  KvType kv_type = KvType::kF16;
+  std::optional<KvType> kv_type;  // none: DefaultKvType(portable)
   size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows
   size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)
   size_t sequences = 1;   // that the KV pool holds at full context
@@ -27,6 +27,8 @@ struct RunnerOptions {
   int threads_batch = 0;  // prefill; 0: as decode, or as the profile says if that is 0 too
   // Fewer decode threads while other programs keep CPUs busy and fewer are faster.
   bool adapt_threads = true;
+  // The same bytes on every CPU: float products where this CPU has faster ones of its own.
+  bool portable = false;
 };
 
 class ModelRunner {
@@ -40,7 +42,7 @@ class ModelRunner {
   ThreadTeam& team() { return *team_; }
   size_t context() const { return options_.context; }
   size_t chunk() const { return options_.chunk; }
-  KvType kv_type() const { return options_.kv_type; }
+  KvType kv_type() const { return *options_.kv_type; }
   int decode_threads() const { return options_.threads; }
   int prefill_threads() const { return options_.threads_batch; }
   double load_seconds() const { return load_seconds_; }

@@ -12,6 +12,10 @@ KvShape KvShapeOf(const Config& config, KvType type) {
   return KvShape{config.key_dim, config.value_dim, type};
 }
 
+KvType DefaultKvType(bool portable) {
+  return !portable && DotsBf16(KvType::kBF16) ? KvType::kBF16 : KvType::kF16;
+}
+
 namespace {
 
 // Entries of a layer's page table.

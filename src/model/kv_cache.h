@@ -47,6 +47,9 @@ size_t KvPagesPerSequence(const Config& config, size_t context, size_t chunk);
 // Bytes of keys and values one more position adds: full layers, and sliding-window layers apart.
 size_t KvBytesPerToken(const Config& config, KvType type, bool windowed_layers);
 KvShape KvShapeOf(const Config& config, KvType type);
+// What keys and values are stored as unless somebody chooses: 16 bits, bf16 where the CPU
+// multiplies those itself. Mean KL of the default model's logits: see simd/attention.h.
+KvType DefaultKvType(bool portable);
 
 class KvSequence {
  public:

@@ -402,6 +402,7 @@ class TaskAttention {
     args_.sink = sinks ? sink_ : nullptr;
     args_.out = result_;
     args_.scratch = pass.ws.AttentionScratch(static_cast<size_t>(pass.worker.index()));
+    args_.portable = pass.ws.portable;
   }
 
   void Run(const AttentionTask& task) {

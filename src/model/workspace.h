@@ -71,6 +71,7 @@ class Workspace {
                                                    size_t workers, size_t context);
 
   size_t max_rows = 0;
+  bool portable = false;  // the same bytes on every CPU
   size_t logit_rows = 0;  // rows of shared.norm_in that the last pass left for the output matrix
   RowBuffers shared;
   const RowBuffers& OwnRows(size_t worker) const { return own_[worker]; }

@@ -27,7 +27,7 @@ TEST_F(ModelRunnerTest, DefaultsComeFromTheModelAndTheMachine) {
   ASSERT_TRUE(runner);
   EXPECT_EQ(runner->context(), 512u);  // as trained
   EXPECT_EQ(runner->chunk(), 512u);
-  EXPECT_EQ(runner->kv_type(), KvType::kF16);
+  EXPECT_EQ(runner->kv_type(), DotsBf16(KvType::kBF16) ? KvType::kBF16 : KvType::kF16);
   EXPECT_GE(runner->decode_threads(), 1);
   EXPECT_GT(runner->load_seconds(), 0);
 }
@@ -51,6 +51,15 @@ TEST_F(ModelRunnerTest, ThreadsComeFromTheMachineProfile) {
   EXPECT_EQ(runner->decode_threads(), 2);
   EXPECT_EQ(runner->team().size(), 2);
   unsetenv("SLUICE_CACHE");
+}
+
+TEST_F(ModelRunnerTest, PortableMeansF16OnEveryCpu) {
+  RunnerOptions o;
+  o.weights = LoadMode::kGguf;
+  o.portable = true;
+  const std::unique_ptr<ModelRunner> runner = MakeRunner(Write(TinyLlama()), o);
+  ASSERT_TRUE(runner);
+  EXPECT_EQ(runner->kv_type(), KvType::kF16);
 }
 
 TEST_F(ModelRunnerTest, AChunkIsNoLongerThanTheContext) {

@@ -19,6 +19,9 @@ struct Setting {
   HugePages huge_pages = HugePages::kAuto;
 };
 
+// float products, and the CPU's own of bfloat16 where it has them
+constexpr KvType kKvTypes[] = {KvType::kF16, KvType::kBF16};
+
 // The first is what the others are compared with. Every value of every factor occurs.
 constexpr Setting kSettings[] = {{1, 512, LoadMode::kGguf},
                                  {1, 1, LoadMode::kRepack},
@@ -35,9 +38,10 @@ class SameBytesTest : public testing::Test {
   ~SameBytesTest() override { unsetenv("SLUICE_CACHE"); }
 
   static std::vector<uint64_t> Hashes(const std::string& path, const Setting& setting,
-                                      std::span<const int32_t> tokens,
-                                      KvType kv_type = KvType::kF16) {
+                                      std::span<const int32_t> tokens, KvType kv_type,
+                                      bool portable = false) {
     RunnerOptions o = TestOptions(tokens.size(), kv_type);
+    o.portable = portable;
     o.threads = setting.threads;
     o.chunk = setting.chunk;
     o.weights = setting.weights;
@@ -50,13 +54,25 @@ class SameBytesTest : public testing::Test {
   }
 
   static void ExpectSame(const std::string& path, std::span<const int32_t> tokens) {
-    const std::vector<uint64_t> expected = Hashes(path, kSettings[0], tokens);
+    for (const KvType type : kKvTypes) ExpectSame(path, tokens, type);
+    // Another KV type has other bytes, other products too: the hashes do see the logits.
+    const std::vector<uint64_t> f16 = Hashes(path, kSettings[0], tokens, KvType::kF16);
+    const std::vector<uint64_t> bf16 = Hashes(path, kSettings[0], tokens, KvType::kBF16);
+    EXPECT_NE(f16, bf16);
+    EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kF16, true), f16);
+    EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kBF16, true) == bf16,
+              !DotsBf16(KvType::kBF16));
+  }
+
+  static void ExpectSame(const std::string& path, std::span<const int32_t> tokens, KvType type) {
+    SCOPED_TRACE(KvTypeName(type));
+    const std::vector<uint64_t> expected = Hashes(path, kSettings[0], tokens, type);
     ASSERT_EQ(expected.size(), tokens.size());
     for (const Setting& s : std::span(kSettings).subspan(1)) {
       // The settings with a barrier after every op of every row take a part of the rows.
       const size_t n =
           s.threads > 1 && s.chunk < 32 ? std::min<size_t>(tokens.size(), 70) : tokens.size();
-      const std::vector<uint64_t> found = Hashes(path, s, tokens.first(n));
+      const std::vector<uint64_t> found = Hashes(path, s, tokens.first(n), type);
       ASSERT_EQ(found.size(), n);
       for (size_t i = 0; i < n; ++i) {
         ASSERT_EQ(found[i], expected[i])
@@ -64,8 +80,6 @@ class SameBytesTest : public testing::Test {
             << LoadModeName(s.weights);
       }
     }
-    // Another KV type has other bytes: the hashes do see the logits.
-    EXPECT_NE(Hashes(path, kSettings[0], tokens, KvType::kBF16), expected);
   }
 
   const TempFolder cache_;

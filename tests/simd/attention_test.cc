@@ -33,6 +33,7 @@ struct Options {
   bool sinks = false;
   uint64_t seed = 1;
   float range = 1;
+  bool portable = true;
 };
 
 // Keys, values and queries of a whole sequence. Queries: [positions][heads][key_dim].
@@ -133,6 +134,7 @@ class Sequence {
     a.sink = o_.sinks ? sink.data() : nullptr;
     a.out = to.data();
     a.scratch = scratch_.get();
+    a.portable = o_.portable;
     if (!units) return Attention(a);
     const size_t from = AttentionFirstUnit(first.front()),
                  n = AttentionEndUnit(position.back()) - from;
@@ -310,6 +312,85 @@ TEST(Attention, ZerosHaveOneSign) {
     ExpectSame(s.Run(520), decode, "all");
     return decode;
   });
+}
+
+// One target at a time: with the CPU's bfloat16 products the targets differ.
+template <class F>
+void OnEveryTargetAlone(const F& test) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    test();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
+  struct Case {
+    size_t key_dim, value_dim, heads, window;
+  };
+  for (const Case& c : std::vector<Case>{{64, 64, 4, 1 << 20},
+                                         {256, 256, 4, 300},
+                                         {128, 128, 8, 77},
+                                         {32, 96, 1, 512},
+                                         {576, 512, 3, 100},
+                                         {24, 40, 5, 33},
+                                         {8, 8, 2, 1}}) {
+    Options o;
+    o.shape = {c.key_dim, c.value_dim, KvType::kBF16};
+    o.positions = c.key_dim > 500 ? 130 : 620;
+    o.heads = c.heads;
+    o.window = c.window;
+    o.sinks = c.heads % 2 != 0;
+    o.portable = false;
+    SCOPED_TRACE("key_dim " + std::to_string(c.key_dim));
+    OnEveryTargetAlone([&] {
+      Sequence s(o);
+      const Floats decode = s.Run(1);
+      // Queries and weights are rounded to 8 bits where the CPU has the products.
+      s.ExpectRight(decode, DotsBf16(KvType::kBF16) ? 1.5e-2 : 5e-6);
+      for (const size_t chunk : {3, 7, 32, 100, 512}) {
+        ExpectSame(s.Run(chunk), decode, "chunk " + std::to_string(chunk));
+      }
+      for (const size_t tile : {1, 11, 50}) {
+        ExpectSame(s.Run(200, 0, tile), decode, "tile " + std::to_string(tile));
+      }
+      ExpectSame(s.Run(1, 0, SIZE_MAX, true), decode, "decode in units");
+      ExpectSame(s.Run(620, 0, SIZE_MAX, true), decode, "all in units");
+      if (c.window < 200) ExpectSame(s.Run(50, 6), decode, "chunks of 50 in a ring");
+    });
+  }
+}
+
+// Sums that fall below the smallest normal float: the products flush them, at whatever slot the
+// first product of a span stands.
+TEST(AttentionInPairs, SameBytesForTinyValues) {
+  Options o;
+  o.shape = {16, 16, KvType::kBF16};
+  o.positions = 700;
+  o.range = 60;
+  o.portable = false;
+  OnEveryTargetAlone([&] {
+    Sequence s(o);
+    for (float& v : s.values) v *= 1e-36f;
+    const Floats decode = s.Run(1);
+    for (const size_t chunk : {3, 64, 100, 700}) ExpectSame(s.Run(chunk), decode, "chunk");
+  });
+}
+
+TEST(AttentionInPairs, OnlyOnRequestAndOnlyForBf16) {
+  for (const KvType type : kTypes) {
+    Options o;
+    o.shape.type = type;
+    o.positions = 70;
+    Options other = o;
+    other.portable = false;
+    OnEveryTargetAlone([&] {
+      const Floats floats = Sequence(o).Run(70), fast = Sequence(other).Run(70);
+      EXPECT_EQ(floats != fast, DotsBf16(type)) << KvTypeName(type);
+      EXPECT_TRUE(type == KvType::kBF16 || !DotsBf16(type));
+    });
+  }
 }
 
 TEST(Attention, QueryThatSeesNothingIsZero) {
