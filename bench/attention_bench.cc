@@ -3,16 +3,16 @@
 // "bf16" multiplies pairs where the CPU can, "bf16 portable" floats as everywhere. "decode from
 // memory" walks the kv heads of several layers, more than the caches hold, in pages that lie
 // scattered like those of a pool that has been used; "read" beside it is the plain sum of the same
-// bytes, page after page.
+// bytes in the order of their addresses.
 #include <benchmark/benchmark.h>
 #include <string.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "simd/attention.h"
+#include "src/base/arena.h"
 
 namespace sluice {
 namespace {
@@ -34,13 +34,13 @@ class Run {
         pages_((context + kSpan - 1) / kSpan),
         page_bytes_(KvPageBytes(shape_)) {
     const size_t queries = tokens * c.heads, all = pages_ * streams;
-    memory_ = Aligned(all * page_bytes_);
-    scratch_ = Aligned(AttentionScratchBytes(shape_));
+    memory_ = *Arena::Create(all * page_bytes_);  // as the KV pool
+    scratch_ = *Arena::Create(AttentionScratchBytes(shape_));
     std::vector<float> x(c.dim);
     const auto fill = [&] {
       for (float& v : x) v = static_cast<float>(static_cast<int32_t>(Next())) * 0x1p-31f;
     };
-    for (size_t i = 0; i < all; ++i) table_.push_back(memory_.get() + i * page_bytes_);
+    for (size_t i = 0; i < all; ++i) table_.push_back(memory_.data() + i * page_bytes_);
     if (streams > 1) {
       for (size_t i = all - 1; i > 0; --i) std::swap(table_[i], table_[(Next() >> 8) % (i + 1)]);
     }
@@ -75,7 +75,7 @@ class Run {
     a.first = first_.data();
     a.scale = 0.1f;
     a.out = to_.data();
-    a.scratch = scratch_.get();
+    a.scratch = scratch_.data();
     a.portable = portable_;
     for (auto _ : state) {
       for (size_t i = 0; i < table_.size(); i += pages_) {
@@ -91,12 +91,10 @@ class Run {
   void Read(benchmark::State& state) {
     uint64_t sum[8] = {};
     for (auto _ : state) {
-      for (const uint8_t* page : table_) {
-        for (size_t i = 0; i < page_bytes_; i += sizeof(sum)) {
-          uint64_t x[8];
-          memcpy(x, page + i, sizeof(x));
-          for (size_t j = 0; j < 8; ++j) sum[j] += x[j];
-        }
+      for (size_t i = 0; i < table_.size() * page_bytes_; i += sizeof(sum)) {
+        uint64_t x[8];
+        memcpy(x, memory_.data() + i, sizeof(x));
+        for (size_t j = 0; j < 8; ++j) sum[j] += x[j];
       }
       benchmark::DoNotOptimize(sum);
     }
@@ -110,21 +108,11 @@ class Run {
   }
   uint32_t Next() { return seed_ = seed_ * 1664525 + 1013904223; }
 
-  struct Free {
-    void operator()(uint8_t* p) const { operator delete[](p, std::align_val_t(64)); }
-  };
-  using Bytes = std::unique_ptr<uint8_t[], Free>;
-  static Bytes Aligned(size_t n) {
-    Bytes b(new (std::align_val_t(64)) uint8_t[n]);
-    memset(b.get(), 0, n);
-    return b;
-  }
-
   KvShape shape_;
   bool portable_;
   size_t pages_, page_bytes_;
   uint32_t seed_ = 1;
-  Bytes memory_, scratch_;
+  Arena memory_, scratch_;
   std::vector<uint8_t*> table_;
   std::vector<float> queries_, out_;
   std::vector<const float*> query_;

@@ -98,7 +98,7 @@ struct SoftMaxOf<PairMath> {
   using Type = PairSoftMax;
 };
 template <>
-constexpr bool kWide<PairSource> = true;
+constexpr bool kWide<PairSource<false>> = true;
 #endif
 
 // One span for the N queries from `at` on.
@@ -181,30 +181,40 @@ PlainSource<float> Expand(const Block& b, const Source& source) {
   return PlainSource<float>(keys, values, b.plan.value_stride);
 }
 
+// One span for all queries; `next`: the page they read after it.
+void RunPage(const Block& b, const uint8_t* page, const uint8_t* next, size_t span, float* states) {
+#if HWY_NATIVE_DOT_BF16
+  if (b.pairs && b.Wide()) {
+    return RunSpan(b, PairSource<false>(b.a.shape, page, next), span, states);
+  }
+  if (b.pairs) return RunSpan(b, PairSource<true>(b.a.shape, page, next), span, states);
+#endif
+  const auto run = [&](const auto& source) HWY_ATTR {
+    if constexpr (hwy::IsSame<hwy::RemoveCvRef<decltype(source)>, PlainSource<float>>()) {
+      RunSpan(b, source, span, states);
+    } else if (b.Wide()) {
+      RunSpan(b, Expand(b, source), span, states);
+    } else {
+      RunSpan(b, source, span, states);
+    }
+  };
+  WithSource(b.a.shape, page, b.Scratch(b.plan.scale_table), run);
+}
+
 // Starts the block's states afresh and takes them through the spans of one unit.
 void RunUnit(const Block& b, size_t unit, float* states) {
   for (size_t q = 0; q < b.count; ++q) ClearState(states + q * b.state_floats, b.width);
-  for (size_t span = unit * kUnitSpans; span < (unit + 1) * kUnitSpans; ++span) {
-    bool seen = false;
-    for (size_t q = 0; q < b.count && !seen; ++q) seen = !b.Seen(q, span).Empty();
-    if (!seen) continue;
-    const uint8_t* page = b.a.pages[span % b.a.ring_pages];
-#if HWY_NATIVE_DOT_BF16
-    if (b.pairs) {
-      RunSpan(b, PairSource(b.a.shape, page), span, states);
-      continue;
+  const auto seen = [&](size_t span) {
+    for (size_t q = 0; q < b.count; ++q) {
+      if (!b.Seen(q, span).Empty()) return true;
     }
-#endif
-    const auto run = [&](const auto& source) HWY_ATTR {
-      if constexpr (hwy::IsSame<hwy::RemoveCvRef<decltype(source)>, PlainSource<float>>()) {
-        RunSpan(b, source, span, states);
-      } else if (b.Wide()) {
-        RunSpan(b, Expand(b, source), span, states);
-      } else {
-        RunSpan(b, source, span, states);
-      }
-    };
-    WithSource(b.a.shape, page, b.Scratch(b.plan.scale_table), run);
+    return false;
+  };
+  for (size_t span = unit * kUnitSpans; span < (unit + 1) * kUnitSpans; ++span) {
+    if (!seen(span)) continue;
+    const uint8_t* page = b.a.pages[span % b.a.ring_pages];
+    const uint8_t* next = seen(span + 1) ? b.a.pages[(span + 1) % b.a.ring_pages] : page;
+    RunPage(b, page, next, span, states);
   }
 }
 
