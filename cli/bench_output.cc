@@ -184,7 +184,8 @@ boost::json::object BenchRowJson(const BenchRow& row) {
 
 BenchPrinter::BenchPrinter(BenchFormat format, std::span<const BenchPlan> plans, bool versus)
     : format_(format), versus_(versus) {
-  const BenchSetup usual;
+  BenchSetup usual;
+  usual.kv_type = DefaultKvType(false);
   for (const BenchPlan& plan : plans) {
     batch_ |= plan.setup.batch != usual.batch;
     kv_type_ |= plan.setup.kv_type != usual.kv_type;

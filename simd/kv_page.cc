@@ -110,16 +110,14 @@ void StoreBf16(const KvShape& shape, uint8_t* page, size_t slot, const float* ke
       keys[(i + j) / 2 * kSpan] = lanes[j] | lanes[j + 1] << 16;
     }
   }
-  uint32_t* values =
-      reinterpret_cast<uint32_t*>(page + KvLayout(shape).values) + slot / 2 * shape.value_dim;
+  // Half words, not the pair at once: another thread may store the other position of the pair.
+  uint16_t* values = reinterpret_cast<uint16_t*>(page + KvLayout(shape).values) +
+                     slot / 2 * 2 * shape.value_dim + slot % 2;
   for (size_t i = 0; i < shape.value_dim; i += kLanes) {
-    const size_t n = shape.value_dim - i;
-    const auto half = halves(value + i, n);
-    const auto old = hn::LoadN(du, values + i, n);
-    const auto pair = slot % 2 == 0
-                          ? hn::Or(hn::And(old, hn::Set(du, 0xffff0000u)), half)
-                          : hn::Or(hn::And(old, hn::Set(du, 0xffffu)), hn::ShiftLeft<16>(half));
-    hn::StoreN(pair, du, values + i, n);
+    const size_t n = HWY_MIN(kLanes, shape.value_dim - i);
+    HWY_ALIGN uint32_t lanes[kLanes];
+    hn::Store(halves(value + i, n), du, lanes);
+    for (size_t j = 0; j < n; ++j) values[2 * (i + j)] = static_cast<uint16_t>(lanes[j]);
   }
 }
 
