@@ -182,7 +182,8 @@ PlainSource<float> Expand(const Block& b, const Source& source) {
 }
 
 // One span for all queries; `next`: the page they read after it.
-void RunPage(const Block& b, const uint8_t* page, const uint8_t* next, size_t span, float* states) {
+void RunPage(const Block& b, const uint8_t* page, [[maybe_unused]] const uint8_t* next, size_t span,
+             float* states) {
 #if HWY_NATIVE_DOT_BF16
   if (b.pairs && b.Wide()) {
     return RunSpan(b, PairSource<false>(b.a.shape, page, next), span, states);
