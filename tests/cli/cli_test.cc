@@ -1,6 +1,7 @@
 // The program as a user or a script meets it: eval, run and perplexity on a tiny
 // model, the closing line, exit codes, errors of one line, help.
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -280,6 +281,60 @@ TEST_F(CliTest, PanelsAreWrittenOnceAndTheCacheMayBeReadOnly) {
   const ProgramResult fallback = RunSluice(a, bad);
   EXPECT_EQ(fallback.exit_code, 0) << fallback.err;
   EXPECT_NE(fallback.err.find("repacked in memory"), std::string::npos) << fallback.err;
+}
+
+// The sidecar in the cache folder of the test.
+std::string PanelFileIn(const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".panels") return entry.path();
+  }
+  return "";
+}
+
+TEST_F(CliTest, DamagedPanelsAreWrittenAgain) {
+  const std::vector<std::string> arguments = {"run", model_,   "-p", "abc",       "-n",
+                                              "1",   "--temp", "0",  "--weights", "panels"};
+  const boost::json::object before = Json(arguments);
+  const std::string path = PanelFileIn(folder_.path("cache/panels"));
+  const std::vector<uint8_t> whole = ReadFile(path);
+  ASSERT_FALSE(whole.empty());
+  std::vector<uint8_t> bad = whole;
+  bad[bad.size() - 9] ^= 0x20;
+  WriteFile(path, bad);
+  EXPECT_EQ(Json(arguments).at("logits_hash"), before.at("logits_hash"));
+  EXPECT_TRUE(ReadFile(path) == whole);
+}
+
+TEST_F(CliTest, AFullDiskFallsBackAndSaysSo) {
+  const std::string disk = folder_.path("disk");
+  std::filesystem::create_directory(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=8k") != 0) {
+    GTEST_SKIP() << "skipped: mounting a small disk needs root";
+  }
+  const ProgramResult r = RunSluice({"run", model_, "-p", "abc", "-n", "1", "--temp", "0"},
+                                    {{"SLUICE_CACHE", disk + "/cache"}});
+  umount(disk.c_str());
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_NE(r.err.find("No space left on device; weights are repacked in memory"),
+            std::string::npos)
+      << r.err;
+  EXPECT_NE(r.err.find("weights repack"), std::string::npos) << r.err;
+}
+
+TEST_F(CliTest, MemoryFlagsChangeNoByte) {
+  const std::vector<std::string> arguments = {"run", model_, "-p", "abc", "-n", "1", "--temp", "0"};
+  const boost::json::object plain = Json(arguments);
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--huge-pages", "on"},
+                                                {"--huge-pages", "off"},
+                                                {"--mlock"},
+                                                {"--numa", "interleave"}}) {
+    std::vector<std::string> a = arguments;
+    a.insert(a.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Json(a).at("logits_hash"), plain.at("logits_hash")) << flags[0];
+  }
+  for (const char* flag : {"--huge-pages", "--numa"}) {
+    EXPECT_TRUE(Sluice({"run", model_, "-p", "a", flag, "maybe"}).IsOneLineError(2)) << flag;
+  }
 }
 
 }  // namespace
