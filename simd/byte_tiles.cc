@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "simd/byte_tiles.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "simd/dot_i8mm-inl.h"
 #include "simd/matmul-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,9 +37,11 @@ struct ByteCodec {
 // (Q4_0, MAC/cycle): AVX2 1 x 6 24 against 33, AVX-512 2 x 8 with float sums in L1 41 against 47.
 constexpr size_t kV = kWide ? 2 : 1;
 constexpr size_t kT = kWide ? 6 : kRegisters == 32 ? 4 : kParts == 2 ? 4 : 2;
-// Sub-scales need a third sum per output.
-template <class C>
-constexpr size_t kTokens = kWide && C::kSub16 ? 4 : kT;
+// I8MM: 12 and 12 for 8 rows. Sub-scales need a third sum per output.
+template <class C, bool kI8mm>
+constexpr size_t kTokens = C::kSub16 && (kWide || kI8mm) ? 4
+                           : kI8mm                       ? 6
+                                                         : kT;
 
 // out[t][16 V] -= the minimum chain of V panels over all of k. The chain waits for the last chunk
 // because its sums would not fit beside the tile's in the registers.
@@ -88,7 +91,7 @@ HWY_NOINLINE void SubtractMins(const ByteTileArgs& tile, size_t panel, const Tok
 
 // T tokens x V panels from `panel`, `valid` of their rows exist. The kernel adds in place when
 // whole panels are written, else in a copy.
-template <class C, size_t V, size_t T>
+template <class C, size_t V, size_t T, bool kI8mm>
 void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
   const MatMulArgs& args = *tile.args;
   HWY_ALIGN float copy[T][V * kPanelRows];
@@ -105,8 +108,12 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
   }
   const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * kChunkUnits;
   const TokenRows<T> rows = RowsOf<T>(args, token);
-  PanelKernel<C, V, T>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f, nullptr,
-                       stride);
+  if constexpr (kI8mm) {
+    PairKernel<C, T>(units, tile.unit_count, rows, tile.unit_begin, f, stride);
+  } else {
+    PanelKernel<C, V, T>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f, nullptr,
+                         stride);
+  }
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
     SubtractMins<C::kSub16, V, T>(tile, panel, rows, f, stride);
   }
@@ -115,27 +122,42 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
   }
 }
 
-template <class C, size_t T = kTokens<C>>
+template <class C, bool kI8mm, size_t T = kTokens<C, kI8mm>>
 void TokenTile(const ByteTileArgs& tile, size_t token, size_t count, size_t valid) {
   if (count == T) {
     for (size_t panel = 0; panel < kTilePanels && panel * kPanelRows < valid; panel += kV) {
-      Tile<C, kV, T>(tile, panel, token, std::min(valid - panel * kPanelRows, kV * kPanelRows));
+      Tile<C, kV, T, kI8mm>(tile, panel, token,
+                            std::min(valid - panel * kPanelRows, kV * kPanelRows));
     }
   } else if constexpr (T > 1) {
-    TokenTile<C, T - 1>(tile, token, count, valid);
+    TokenTile<C, kI8mm, T - 1>(tile, token, count, valid);
+  }
+}
+
+template <class C, bool kI8mm>
+void EveryToken(const ByteTileArgs& tile, size_t valid) {
+  const MatMulArgs& args = *tile.args;
+  const size_t pieces = (args.tokens + kTokens<C, kI8mm> - 1) / kTokens<C, kI8mm>;
+  for (size_t p = 0, t = 0; p < pieces; ++p) {
+    const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
+    TokenTile<C, kI8mm>(tile, t, some, valid);
+    t += some;
   }
 }
 
 template <class C>
 void AllTokens(const ByteTileArgs& tile) {
-  const MatMulArgs& args = *tile.args;
-  const size_t valid = std::min(kTileRows, args.row_end - tile.row);
-  const size_t pieces = (args.tokens + kTokens<C> - 1) / kTokens<C>;
-  for (size_t p = 0, t = 0; p < pieces; ++p) {
-    const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
-    TokenTile<C>(tile, t, some, valid);
-    t += some;
+  const size_t valid = std::min(kTileRows, tile.args->row_end - tile.row);
+#if SLUICE_HAVE_I8MM
+  if (HasI8mm()) {
+    auto* units = reinterpret_cast<typename C::Block*>(LayOut(tile.args->scratch).units);
+    for (size_t panel = 0; panel * kPanelRows < valid; ++panel, units += kChunkUnits) {
+      for (size_t u = 0; u < tile.unit_count; ++u) PairRows<C>(units[u]);
+    }
+    return EveryToken<C, true>(tile, valid);
   }
+#endif
+  EveryToken<C, false>(tile, valid);
 }
 
 void RunByteTiles(const ByteTileArgs& tile) {
