@@ -33,8 +33,8 @@ struct ByteCodec {
   }
 };
 
-// Panels and tokens at once. 12 integer and 12 float sums fill AVX-512's 32 registers. Lost on Zen 4
-// (Q4_0, MAC/cycle): AVX2 1 x 6 24 against 33, AVX-512 2 x 8 with float sums in L1 41 against 47.
+// Panels and tokens at once. 12 integer and 12 float sums fill AVX-512's 32 registers. Lost on Zen
+// 4 (Q4_0, MAC/cycle): AVX2 1 x 6 24 against 33, AVX-512 2 x 8 with float sums in L1 41 against 47.
 constexpr size_t kV = kWide ? 2 : 1;
 constexpr size_t kT = kWide ? 6 : kRegisters == 32 ? 4 : kParts == 2 ? 4 : 2;
 // I8MM: 12 and 12 for 8 rows. Sub-scales need a third sum per output.
