@@ -25,11 +25,10 @@
 #include "simd/byte_panel.h"
 #include "simd/panel_kernel-inl.h"
 
+#if SLUICE_HAVE_I8MM
 HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
-
-#if SLUICE_HAVE_I8MM
 
 inline bool HasI8mm() {
   constexpr unsigned long kI8mm = 1ul << 13;  // HWCAP2_I8MM, absent from older headers
@@ -186,9 +185,8 @@ HWY_NOINLINE void PairKernel(const typename C::Block* HWY_RESTRICT units, size_t
   }
 }
 
-#endif
-
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_HAVE_I8MM
 #endif
