@@ -38,7 +38,8 @@ inline bool HasI8mm() {
 
 // x += {w0 a0, w0 a1, w1 a0, w1 a1}: rows w0, w1 and tokens a0, a1 of 8 bytes each.
 HWY_INLINE void Smmla(VI32& x, VI8 w, VI8 a) {
-  asm(".arch_extension i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(x.raw) : "w"(w.raw), "w"(a.raw));
+  // GNU as has it from ARMv8.2 on only: the extension alone does not name it on plain ARMv8.
+  asm(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(x.raw) : "w"(w.raw), "w"(a.raw));
 }
 
 // {a0, a0, a1, a1} or, upper, {a2, a2, a3, a3}: rows of a pair, each for both tokens.
