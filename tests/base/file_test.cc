@@ -80,8 +80,8 @@ TEST(MappedFile, ManyMapsLeaveNoReservedAddresses) {
     return std::count(text.begin(), text.end(), '\n');
   };
   const auto before = maps();
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(MappedFile::Open(folder.path("a")).ok());
-  EXPECT_LE(maps(), before + 4);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(MappedFile::Open(folder.path("a")).ok());
+  EXPECT_LE(maps(), before + 50);  // allocators map too, a sanitizer's most of all
 }
 
 TEST(LockMemory, RefusalSaysWhatAndHowMuch) {
