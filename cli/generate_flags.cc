@@ -116,6 +116,7 @@ Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vo
   }
   if (max_tokens > 0) r.max_tokens = static_cast<size_t>(max_tokens);
   r.stop = stop;
+  r.hash_logits = true;
   r.ignore_eos = ignore_eos;
   r.context_shift = context_shift;
   r.sinks = sinks;

@@ -209,7 +209,7 @@ Status Bench::Pass(bool decode, bool timed) {
   const Batch batch{tokens_, segments_, logit_rows_};
   logits_.resize(logit_rows_.size() * runner_.config().vocab);
   const auto start = Clock::now();
-  runner_.Forward(batch, decode, logits_.empty() ? nullptr : logits_.data());
+  runner_.Forward(batch, decode, {logits_.empty() ? nullptr : logits_.data()});
   if (timed) {
     const int threads = decode ? runner_.decode_threads() : runner_.prefill_threads();
     worker_ns_ += NanosecondsSince(start) * threads;

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "src/model/logits.h"
+
 namespace sluice {
 
 struct Candidate {
@@ -24,9 +26,9 @@ double ExpOfNegative(double x);
 
 class Candidates {
  public:
-  // Starts over with all of `logits` [vocab], which must stay as they are until the last filter.
+  // Starts over with all of `logits`, which must stay as they are until the last filter.
   // NaN counts as -infinity, +infinity as the largest float; -infinity never gets in.
-  void Start(std::span<const float> logits);
+  void Start(const Logits& logits);
 
   // "Probability": within the tokens still in. At least one token stays.
   // Logit >= largest - n x standard deviation (Tang et al., "Top-n-sigma", 2024).
@@ -61,7 +63,7 @@ class Candidates {
   template <class Distance>
   void KeepMass(float p, const Distance& distance);
 
-  std::span<const float> logits_;
+  Logits logits_;
   std::vector<Candidate> list_;
   std::vector<Candidate> edge_;  // scratch of KeepMass
   float reference_ = 0;          // the logit of weight 1

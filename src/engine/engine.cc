@@ -97,9 +97,12 @@ Status Engine::Forward() {
   for (const BatchSegment& segment : plan_.segments) {
     RETURN_IF_ERROR(segment.kv->Reserve(segment.rows));
   }
-  logits_.resize(plan_.sampled.size() * runner_.config().vocab);
+  const size_t sampled = plan_.sampled.size(), vocab = runner_.config().vocab;
+  logits_.resize(sampled * vocab);
+  largest_.resize(sampled * LogitBlocks(vocab));
   const auto start = std::chrono::steady_clock::now();
-  runner_.Forward(plan_.batch(), plan_.decode, logits_.empty() ? nullptr : logits_.data());
+  runner_.Forward(plan_.batch(), plan_.decode,
+                  sampled == 0 ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
   const double seconds = SecondsSince(start);
 
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
@@ -119,13 +122,13 @@ Status Engine::Forward() {
 }
 
 void Engine::SampleAll() {
-  const size_t vocab = runner_.config().vocab;
+  const size_t vocab = runner_.config().vocab, blocks = LogitBlocks(vocab);
   for (size_t i = 0; i < plan_.sampled.size(); ++i) {
     Sequence& s = *plan_.sampled[i];
     const bool decoding = s.decoding();
     if (decoding) ++s.mutable_stats().decode_passes;
     const auto start = std::chrono::steady_clock::now();
-    s.Sample({logits_.data() + i * vocab, vocab});
+    s.Sample({{logits_.data() + i * vocab, vocab}, {largest_.data() + i * blocks, blocks}});
     AddSeconds(s, decoding, SecondsSince(start));
   }
   std::erase_if(running_, [](const Sequence* s) { return s->finished(); });

@@ -41,7 +41,8 @@ class Engine {
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> running_;
   StepPlan plan_;
-  std::vector<float> logits_;  // [sampled][vocab]
+  std::vector<float> logits_;   // [sampled][vocab]
+  std::vector<float> largest_;  // [sampled][LogitBlocks(vocab)]
 };
 
 }  // namespace sluice

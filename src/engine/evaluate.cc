@@ -60,13 +60,13 @@ Status Evaluator::Pass(size_t begin, size_t end, size_t logits_from, const Logit
   }
   const BatchSegment segment{kv_.get(), 0, rows, static_cast<int32_t>(begin)};
   const Batch batch{{tokens_.data() + begin, rows}, {&segment, 1}, logit_rows_};
-  runner_.Forward(batch, rows == 1, nullptr);
+  runner_.Forward(batch, rows == 1, {});
   kv_->Advance(rows);
 
   logits_.resize(std::min(kLogitRows, logit_rows_.size()) * vocab);
   for (size_t i = 0; i < logit_rows_.size(); i += kLogitRows) {
     const size_t n = std::min(kLogitRows, logit_rows_.size() - i);
-    runner_.Logits(i, n, logits_.data());
+    runner_.Logits(i, n, {logits_.data()});
     for (size_t j = 0; j < n; ++j) {
       sink(begin + static_cast<size_t>(logit_rows_[i + j]), {logits_.data() + j * vocab, vocab});
     }

@@ -80,7 +80,8 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
                                   KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
   r->load_note_ = r->model_->load_note();
   if (o.placement.lock) {
-    const Status locked = r->pool_->Lock();
+    Status locked = r->pool_->Lock();
+    if (locked.ok()) locked = r->workspace_->Lock();
     if (!locked.ok()) r->load_note_ += (r->load_note_.empty() ? "" : "\n") + locked.message();
   }
   r->load_seconds_ =
@@ -118,11 +119,11 @@ std::unique_ptr<KvSequence> ModelRunner::NewSequence() {
   return std::make_unique<KvSequence>(config(), *pool_, options_.context, options_.chunk);
 }
 
-void ModelRunner::Forward(const Batch& batch, bool decode, float* logits) {
+void ModelRunner::Forward(const Batch& batch, bool decode, const LogitsOut& out) {
   if (!decode || !options_.adapt_threads) {
     const int threads = decode ? options_.threads : options_.threads_batch;
     team_->LetWorkersMove(false);
-    model_->Forward(*team_, threads, *workspace_, batch, logits);
+    model_->Forward(*team_, threads, *workspace_, batch, out);
     return;
   }
   using Clock = std::chrono::steady_clock;
@@ -130,14 +131,14 @@ void ModelRunner::Forward(const Batch& batch, bool decode, float* logits) {
   team_->LetWorkersMove(threads < options_.threads);
   const uint64_t lost_ns = team_->lost_ns();
   const auto start = Clock::now();
-  model_->Forward(*team_, threads, *workspace_, batch, logits);
+  model_->Forward(*team_, threads, *workspace_, batch, out);
   decode_size_.Passed(batch.tokens.size(),
                       std::chrono::duration<double>(Clock::now() - start).count(),
                       static_cast<double>(team_->lost_ns() - lost_ns) * 1e-9);
 }
 
-void ModelRunner::Logits(size_t first, size_t count, float* logits) {
-  model_->Logits(*team_, options_.threads_batch, *workspace_, first, count, logits);
+void ModelRunner::Logits(size_t first, size_t count, const LogitsOut& out) {
+  model_->Logits(*team_, options_.threads_batch, *workspace_, first, count, out);
 }
 
 }  // namespace sluice

@@ -58,9 +58,9 @@ class ModelRunner {
 
   // One pass; `decode`: every segment is one row of a running sequence, which picks the thread
   // count. Reserve the pages before, Advance the sequences after.
-  void Forward(const Batch& batch, bool decode, float* logits);
-  // Logit rows [first, first + count) of the last pass into logits [count][vocab].
-  void Logits(size_t first, size_t count, float* logits);
+  void Forward(const Batch& batch, bool decode, const LogitsOut& out);
+  // Logit rows [first, first + count) of the last pass into `out`.
+  void Logits(size_t first, size_t count, const LogitsOut& out);
 
  private:
   ModelRunner() = default;

@@ -79,21 +79,21 @@ std::span<const int32_t> Repetition::Last(int32_t n) const {
   return std::span(history_).last(size);
 }
 
-void Repetition::Apply(std::span<float> logits) {
+void Repetition::Apply(const Logits& logits) {
   if (penalties_) ApplyPenalties(logits);
   if (dry_) ApplyDry(logits);
 }
 
-void Repetition::ApplyPenalties(std::span<float> logits) {
+void Repetition::ApplyPenalties(const Logits& logits) {
   const auto window = Last(repeat_last_n_);
   for (int32_t id : window) ++counts_[id];
   for (int32_t id : window) {
     const int32_t count = counts_[id];
     if (count == 0) continue;  // the same token earlier in this loop
     counts_[id] = 0;
-    float& logit = logits[id];
-    logit = logit > 0 ? logit / repeat_ : logit * repeat_;
-    logit -= static_cast<float>(count) * frequency_ + presence_;
+    const float logit = logits.values[id];
+    const float repeated = logit > 0 ? logit / repeat_ : logit * repeat_;
+    logits.Set(id, repeated - (static_cast<float>(count) * frequency_ + presence_));
   }
 }
 
@@ -116,7 +116,7 @@ size_t Repetition::SinceBreaker(size_t limit) const {
   return limit;
 }
 
-void Repetition::ApplyDry(std::span<float> logits) {
+void Repetition::ApplyDry(const Logits& logits) {
   const auto window = Last(dry_last_n_);
   const size_t reach = SinceBreaker(window.size());
   if (reach < static_cast<size_t>(allowed_length_)) return;
@@ -136,7 +136,8 @@ void Repetition::ApplyDry(std::span<float> logits) {
     if (IsBreaker(id)) continue;
     constexpr double kCap = std::numeric_limits<float>::max();
     const double power = CappedPower(base_, match - allowed_length_, kCap);
-    logits[id] -= static_cast<float>(std::min(multiplier_ * power, kCap));
+    const float cost = static_cast<float>(std::min(multiplier_ * power, kCap));
+    logits.Set(id, logits.values[id] - cost);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/engine/sampler_options.h"
+#include "src/model/logits.h"
 
 namespace sluice {
 
@@ -24,7 +25,7 @@ class Repetition {
   // The next token of the sequence, prompt included. Ids outside of the vocabulary are ignored.
   void Accept(int32_t id);
 
-  // In this order, to logits [vocab]:
+  // In this order, to logits of `vocab`:
   // - penalties: for every token seen in the last repeat_last_n: its logit is divided by
   //   repeat_penalty if positive, else multiplied (Keskar et al., CTRL, 2019, with the sign
   //   mended); then less presence_penalty, less times seen x frequency_penalty (OpenAI's
@@ -32,11 +33,11 @@ class Repetition {
   // - DRY: a token that would extend a repetition, that is, which followed an earlier copy of the
   //   n last tokens, n >= dry_allowed_length, loses dry_multiplier x dry_base^(n - allowed length)
   //   for its longest n. Neither the repeat nor the token itself may contain a breaker.
-  void Apply(std::span<float> logits);
+  void Apply(const Logits& logits);
 
  private:
-  void ApplyPenalties(std::span<float> logits);
-  void ApplyDry(std::span<float> logits);
+  void ApplyPenalties(const Logits& logits);
+  void ApplyDry(const Logits& logits);
   // How many of the last tokens, at most `limit`, come after the last breaker.
   size_t SinceBreaker(size_t limit) const;
   bool IsBreaker(int32_t id) const;

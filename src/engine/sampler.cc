@@ -36,9 +36,9 @@ void Sampler::RunStage(SamplerStage stage, uint64_t step, Candidates& candidates
   }
 }
 
-std::span<const Candidate> Sampler::Distribution(std::span<float> logits, uint64_t step) {
-  CHECK(logits.size() == vocab_);
-  for (const auto& [id, bias] : options_.logit_bias) logits[id] += bias;
+std::span<const Candidate> Sampler::Distribution(const Logits& logits, uint64_t step) {
+  CHECK(logits.values.size() == vocab_ && logits.no_above.size() == LogitBlocks(vocab_));
+  for (const auto& [id, bias] : options_.logit_bias) logits.Set(id, logits.values[id] + bias);
   repetition_.Apply(logits);
   // Of the thread, not of the sequence: 4 MB for a vocabulary of 262144 if nothing narrows it.
   thread_local Candidates candidates;
@@ -51,7 +51,7 @@ std::span<const Candidate> Sampler::Distribution(std::span<float> logits, uint64
   return candidates.Finish();
 }
 
-int32_t Sampler::Sample(std::span<float> logits, uint64_t step) {
+int32_t Sampler::Sample(const Logits& logits, uint64_t step) {
   const auto candidates = Distribution(logits, step);
   if (candidates.empty()) return 0;
   double total = 0;

@@ -14,6 +14,7 @@
 #include "src/engine/candidates.h"
 #include "src/engine/repetition.h"
 #include "src/engine/sampler_options.h"
+#include "src/model/logits.h"
 
 namespace sluice {
 
@@ -25,16 +26,16 @@ class Sampler {
   // Every token of the sequence in turn: the prompt's, then each sampled one.
   void Accept(int32_t id) { repetition_.Accept(id); }
 
-  // The next token. `logits` [vocab] are changed by bias and penalties. `step` is the position in
+  // The next token. `logits` are changed by bias and penalties. `step` is the position in
   // the random stream: the index of the token to be drawn, in its sequence. NaN counts as
   // -infinity; if nothing is above it, token 0. No allocation once the thread has sampled this
   // vocabulary.
-  int32_t Sample(std::span<float> logits, uint64_t step);
+  int32_t Sample(const Logits& logits, uint64_t step);
 
   // What Sample would draw from: by ascending id, probability = weight / sum of weights. Changes
   // `logits` the same way. Valid until this thread samples again; empty if nothing is above
   // -infinity.
-  std::span<const Candidate> Distribution(std::span<float> logits, uint64_t step);
+  std::span<const Candidate> Distribution(const Logits& logits, uint64_t step);
 
   // Sampler::Distribution keeps one token, whatever the step.
   bool greedy() const { return options_.temp <= 0; }

@@ -51,8 +51,11 @@ void Sequence::Restart(Request request) {
   Begin();
 }
 
-void Sequence::Sample(std::span<float> logits) {
-  stats_.logits_hash = XXH3_64bits_withSeed(logits.data(), logits.size_bytes(), stats_.logits_hash);
+void Sequence::Sample(const Logits& logits) {
+  if (request_.hash_logits) {
+    stats_.logits_hash =
+        XXH3_64bits_withSeed(logits.values.data(), logits.values.size_bytes(), stats_.logits_hash);
+  }
   const int32_t id = sampler_->Sample(logits, stats_.generated_tokens);
   decoding_ = true;
   if (!request_.ignore_eos && tokenizer_.IsEnd(id)) return Finish(FinishReason::kStop);

@@ -24,6 +24,7 @@ struct Request {
   SamplerOptions sampler;
   size_t max_tokens = SIZE_MAX;
   std::vector<std::string> stop;
+  bool hash_logits = false;    // SequenceStats::logits_hash: reads every logit once more
   bool ignore_eos = false;     // end tokens are sampled like others
   bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half
   size_t sinks = 4;
@@ -75,7 +76,7 @@ class Sequence {
   size_t uncomputed() const { return context_.size() - kv_->length(); }
 
   // Draws the next token and delivers its text.
-  void Sample(std::span<float> logits);
+  void Sample(const Logits& logits);
   void Finish(FinishReason reason);
   // Drops the middle of the context; its tokens are computed again.
   void ShiftContext();

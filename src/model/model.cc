@@ -57,7 +57,7 @@ Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode 
 }
 
 void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
-                    float* logits) const {
+                    const LogitsOut& out) const {
   CHECK(batch.rows() > 0 && batch.rows() <= ws.max_rows);
   ws.logit_rows = batch.logit_rows.size();
   team.Run(
@@ -65,17 +65,17 @@ void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& b
         Pass pass(config_, weights_, batch, ws, worker);
         architecture_->forward(pass);
         if (batch.logit_rows.empty()) return;
-        const Input in = GatherLogitRows(pass, ReadsInt8(weights_.output), logits == nullptr);
-        if (logits) OutputLogits(config_, worker, ws, weights_.output, in, logits);
+        const Input in = GatherLogitRows(pass, ReadsInt8(weights_.output), out.values == nullptr);
+        if (out.values) OutputLogits(config_, worker, ws, weights_.output, in, out);
       },
       threads);
 }
 
 void Model::Logits(ThreadTeam& team, int threads, const Workspace& ws, size_t first, size_t count,
-                   float* logits) const {
+                   const LogitsOut& out) const {
   CHECK(first + count <= ws.logit_rows);
   const Input in = ws.shared.norm_in.View(ws.logit_rows, config_.dim).Rows(first, count);
-  team.Run([&](Worker& worker) { OutputLogits(config_, worker, ws, weights_.output, in, logits); },
+  team.Run([&](Worker& worker) { OutputLogits(config_, worker, ws, weights_.output, in, out); },
            threads);
 }
 

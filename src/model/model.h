@@ -16,6 +16,7 @@
 #include "src/model/batch.h"
 #include "src/model/config.h"
 #include "src/model/kv_cache.h"
+#include "src/model/logits.h"
 #include "src/model/weight_store.h"
 #include "src/model/weights.h"
 #include "src/model/workspace.h"
@@ -40,14 +41,14 @@ class Model {
   const std::string& load_note() const { return store_.note(); }
 
   // Runs the batch on `threads` workers of the team (0: all): stores its keys and values, and,
-  // where `logits` is given, writes [logit_rows][vocab]. Without it, Logits() may follow in pieces.
-  // Every id is < vocab, every segment's pages are reserved; the caller advances the sequences
-  // afterwards.
+  // where `out` has a place for them, writes the logits of logit_rows. Without it, Logits() may
+  // follow in pieces. Every id is < vocab, every segment's pages are reserved; the caller advances
+  // the sequences afterwards.
   void Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
-               float* logits) const;
+               const LogitsOut& out) const;
   // Logits of logit rows [first, first + count) of the last Forward on this workspace.
   void Logits(ThreadTeam& team, int threads, const Workspace& ws, size_t first, size_t count,
-              float* logits) const;
+              const LogitsOut& out) const;
 
   // Most positions this model can tell apart, 0: no such limit (learned positions).
   size_t position_limit() const { return weights_.position_embedding ? config_.context : 0; }

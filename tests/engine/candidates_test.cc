@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/random.h"
+#include "tests/engine/logit_row.h"
 
 namespace sluice {
 namespace {
@@ -23,11 +24,33 @@ std::vector<float> Logs(const std::vector<double>& probabilities) {
   return logits;
 }
 
+// A model's blocks: what they say has nothing above is not looked at.
+TEST(Candidates, ReadOnlyBlocksThatMayHoldABest) {
+  std::vector<float> logits(3 * kLogitBlock + 5, 0.0f);
+  logits[40] = 2;
+  logits[70] = 3;
+  LogitRow row(logits);
+  const auto best = [&](size_t k) {
+    Candidates candidates;
+    candidates.Start(row);
+    candidates.TopK(k);
+    std::vector<int32_t> ids;
+    for (const Candidate& c : candidates.Finish()) ids.push_back(c.id);
+    return ids;
+  };
+  EXPECT_EQ(best(2), std::vector<int32_t>({40, 70}));
+  row.largest[2] = -kInf;  // a lie about 70
+  EXPECT_EQ(best(2), std::vector<int32_t>({0, 40}));
+  static_cast<Logits>(row).Set(100, 9);  // raised by a bias
+  EXPECT_EQ(best(2), std::vector<int32_t>({40, 100}));
+}
+
 // The ids left after `filters`.
 template <class Filters>
 std::vector<int32_t> Kept(const std::vector<float>& logits, const Filters& filters) {
   Candidates candidates;
-  candidates.Start(logits);
+  LogitRow row(logits);
+  candidates.Start(row);
   filters(candidates);
   std::vector<int32_t> ids;
   for (const Candidate& c : candidates.Finish()) ids.push_back(c.id);
@@ -37,7 +60,8 @@ std::vector<int32_t> Kept(const std::vector<float>& logits, const Filters& filte
 template <class Filters>
 std::vector<double> Probabilities(const std::vector<float>& logits, const Filters& filters) {
   Candidates candidates;
-  candidates.Start(logits);
+  LogitRow row(logits);
+  candidates.Start(row);
   filters(candidates);
   std::vector<double> p;
   for (const Candidate& c : candidates.Finish()) p.push_back(c.weight);

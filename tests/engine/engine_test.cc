@@ -38,6 +38,7 @@ class EngineTest : public testing::Test {
     r.prompt = tiny_.Tokens(prompt_tokens, seed);
     r.sampler.temp = 0;
     r.max_tokens = max_tokens;
+    r.hash_logits = true;
     r.ignore_eos = true;
     return r;
   }

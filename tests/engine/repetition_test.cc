@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "src/base/random.h"
+#include "tests/engine/logit_row.h"
 
 namespace sluice {
 namespace {
@@ -16,8 +18,9 @@ std::vector<float> Applied(const SamplerOptions& options, const std::vector<int3
                            std::vector<float> logits) {
   Repetition repetition(options, logits.size());
   for (int32_t id : history) repetition.Accept(id);
-  repetition.Apply(logits);
-  return logits;
+  LogitRow row(std::move(logits));
+  repetition.Apply(row);
+  return row.values;
 }
 
 TEST(Penalties, FollowTheFormulas) {
@@ -56,12 +59,12 @@ TEST(Penalties, OffByDefaultAndAfterLongHistories) {
   Repetition repetition(options, 2);
   for (int i = 0; i < 1000; ++i) repetition.Accept(0);
   repetition.Accept(1);
-  std::vector<float> logits = {0, 0};
+  LogitRow logits({0, 0});
   repetition.Apply(logits);
-  EXPECT_EQ(logits, std::vector<float>({-2, -1})) << "the window slides";
-  logits = {0, 0};
+  EXPECT_EQ(logits.values, std::vector<float>({-2, -1})) << "the window slides";
+  logits = LogitRow({0, 0});
   repetition.Apply(logits);
-  EXPECT_EQ(logits, std::vector<float>({-2, -1})) << "applying leaves no trace";
+  EXPECT_EQ(logits.values, std::vector<float>({-2, -1})) << "applying leaves no trace";
 }
 
 TEST(Penalties, IgnoreIdsOutsideOfTheVocabulary) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/random.h"
+#include "tests/engine/logit_row.h"
 
 namespace sluice {
 namespace {
@@ -30,7 +31,7 @@ std::vector<int> Histogram(const SamplerOptions& options, const std::vector<floa
   Sampler sampler(options, logits.size());
   std::vector<int> counts(logits.size());
   for (int step = 0; step < draws; ++step) {
-    std::vector<float> copy = logits;
+    LogitRow copy(logits);
     ++counts[sampler.Sample(copy, static_cast<uint64_t>(step))];
   }
   return counts;
@@ -82,7 +83,7 @@ TEST(Sampler, SameSeedSameTokensOtherSeedOthers) {
     Sampler sampler(Plain(seed), logits.size());
     std::vector<int32_t> ids;
     for (uint64_t step = 0; step < 50; ++step) {
-      auto copy = logits;
+      LogitRow copy(logits);
       ids.push_back(sampler.Sample(copy, step));
     }
     return ids;
@@ -97,9 +98,9 @@ TEST(Sampler, StepsMayRunInAnyOrder) {
   Sampler forward(Plain(), 50), backward(Plain(), 50);
   std::vector<int32_t> a(20), b(20);
   for (size_t i = 0; i < 20; ++i) {
-    auto copy = logits;
+    LogitRow copy(logits);
     a[i] = forward.Sample(copy, i);
-    copy = logits;
+    copy = LogitRow(logits);
     b[19 - i] = backward.Sample(copy, 19 - i);
   }
   EXPECT_EQ(a, b);
@@ -110,7 +111,7 @@ TEST(Sampler, GreedyTakesTheLargestLowestIdOnTies) {
   for (float temp : {0.0f, -1.0f}) {
     options.temp = temp;
     Sampler sampler(options, 5);
-    std::vector<float> logits = {1, 9, 3, 9, std::nanf("")};
+    LogitRow logits({1, 9, 3, 9, std::nanf("")});
     EXPECT_EQ(sampler.Sample(logits, 0), 1);
   }
 }
@@ -122,10 +123,10 @@ TEST(Sampler, GreedyComesAfterBiasPenaltiesAndDry) {
   options.logit_bias = {{0, -5.0f}, {2, 0.5f}};
   options.presence_penalty = 1.0f;
   Sampler sampler(options, 3);
-  std::vector<float> logits = {5, 2, 2};
+  LogitRow logits({5, 2, 2});
   EXPECT_EQ(sampler.Sample(logits, 0), 2);
   sampler.Accept(2);
-  logits = {5, 2, 2};
+  logits = LogitRow({5, 2, 2});
   EXPECT_EQ(sampler.Sample(logits, 1), 1);
 }
 
@@ -177,7 +178,7 @@ TEST(Sampler, NeverFailsOnStrangeLogits) {
       Sampler sampler(options, logits.size());
       for (int32_t id : {0, 1, 0, 1, 2}) sampler.Accept(id);
       for (uint64_t step = 0; step < 20; ++step) {
-        auto copy = logits;
+        LogitRow copy(logits);
         const int32_t id = sampler.Sample(copy, step);
         ASSERT_GE(id, 0);
         ASSERT_LT(id, 3);
@@ -195,7 +196,8 @@ TEST(Sampler, ProbabilitiesAddUpByAscendingId) {
     logits[i] = static_cast<float>(10 * RandomUniform(3, 0, i));
   }
   Sampler sampler(SamplerOptions{}, logits.size());
-  const auto kept = sampler.Distribution(logits, 0);
+  LogitRow row(logits);
+  const auto kept = sampler.Distribution(row, 0);
   ASSERT_FALSE(kept.empty());
   EXPECT_LE(kept.size(), 40u);
   for (size_t i = 1; i < kept.size(); ++i) EXPECT_LT(kept[i - 1].id, kept[i].id);

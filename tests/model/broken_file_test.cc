@@ -45,7 +45,7 @@ class BrokenFileTest : public testing::Test {
     ASSERT_TRUE(kv.Reserve(4).ok());
     const BatchSegment segment{&kv, 0, 4, 0};
     std::vector<float> logits(c.vocab);
-    model.Forward(*team_, 0, **ws, {tokens, {&segment, 1}, last}, logits.data());
+    model.Forward(*team_, 0, **ws, {tokens, {&segment, 1}, last}, {logits.data()});
   }
 
   const TempFolder folder_;

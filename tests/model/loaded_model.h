@@ -51,13 +51,18 @@ class LoadedModel {
       EXPECT_TRUE(s.ok()) << s.message();
       if (!s.ok()) return all;
       const BatchSegment segment{&kv, 0, rows.size(), static_cast<int32_t>(kv.length())};
-      std::vector<float> logits(rows.size() * vocab);
+      const size_t blocks = LogitBlocks(vocab);
+      std::vector<float> logits(rows.size() * vocab), largest(rows.size() * blocks);
       model_->Forward(*team_, 0, *workspace_,
-                      {tokens.subspan(begin, rows.size()), {&segment, 1}, rows}, logits.data());
+                      {tokens.subspan(begin, rows.size()), {&segment, 1}, rows},
+                      {logits.data(), largest.data()});
       kv.Advance(rows.size());
       for (size_t i = 0; i < rows.size(); ++i) {
         const float* l = logits.data() + i * vocab;
         all.emplace_back(l, l + vocab);
+        std::vector<float> expected(blocks);
+        LargestOfBlocks(all.back(), expected.data());
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), largest.data() + i * blocks));
       }
     }
     return all;
