@@ -17,6 +17,7 @@ namespace {
 struct PerplexityFlags {
   ModelFlags model;
   std::string file;
+  std::string save_logits;
   bool kl = false;
   bool json = false;
 };
@@ -95,9 +96,17 @@ Result<int> Run(const PerplexityFlags& f) {
       return MeasureDivergence(*runner, *exact, tokens, bos, model.context, report);
     });
   }
-  return measure([&](const auto& report) {
-    return MeasurePerplexity(*runner, tokens, bos, model.context, report);
-  });
+  std::unique_ptr<SavedLogits> save;
+  if (!f.save_logits.empty()) {
+    ASSIGN_OR_RETURN(save, SavedLogits::Create(f.save_logits, runner->config().vocab, model.context,
+                                               WindowTokens(tokens, bos, model.context)));
+  }
+  ASSIGN_OR_RETURN(const int code, measure([&](const auto& report) {
+                     return MeasurePerplexity(*runner, tokens, bos, model.context, report,
+                                              save.get());
+                   }));
+  if (save && code == kExitOk) RETURN_IF_ERROR(save->Commit());
+  return code;
 }
 
 }  // namespace
@@ -111,6 +120,10 @@ void AddPerplexity(CLI::App& app, int* exit_code) {
   c->add_flag("--kl,--kl-divergence", flags->kl,
               "Instead: mean divergence of these flags' logits from exact ones\n"
               "(--activations f32 --kv-type f32), over the same positions");
+  c->add_option("--save-all-logits", flags->save_logits,
+                "Also write the scored positions' log-probabilities, as the base that\n"
+                "llama-perplexity --kl-divergence --kl-divergence-base reads")
+      ->excludes("--kl");
   c->add_flag("--json", flags->json, "One JSON object");
   c->footer(
       "Windows of --ctx-size tokens (default 512), the second half of each scored; where the\n"

@@ -30,11 +30,9 @@ Status ForWindows(std::span<const int32_t> tokens, std::optional<int32_t> bos, s
                   "the text has " + std::to_string(tokens.size()) + " tokens, one window needs " +
                       std::to_string(window) + "; give a longer text or a smaller --ctx-size");
   }
+  const std::vector<int32_t> all = WindowTokens(tokens, bos, window);
   for (size_t i = 0; i < windows; ++i) {
-    std::vector<int32_t> part(tokens.begin() + static_cast<ptrdiff_t>(i * window),
-                              tokens.begin() + static_cast<ptrdiff_t>((i + 1) * window));
-    if (bos) part[0] = *bos;
-    RETURN_IF_ERROR(run(part));
+    RETURN_IF_ERROR(run(std::span(all).subspan(i * window, window)));
     if (!report(i + 1, windows)) break;
   }
   return Status();
@@ -65,16 +63,25 @@ double Divergence::top_share() const {
   return static_cast<double>(same_top) / static_cast<double>(scored);
 }
 
+std::vector<int32_t> WindowTokens(std::span<const int32_t> tokens, std::optional<int32_t> bos,
+                                  size_t window) {
+  const size_t whole = tokens.size() / window * window;
+  std::vector<int32_t> all(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(whole));
+  for (size_t i = 0; bos && i < whole; i += window) all[i] = *bos;
+  return all;
+}
+
 Result<Perplexity> MeasurePerplexity(
     ModelRunner& runner, std::span<const int32_t> tokens, std::optional<int32_t> bos, size_t window,
-    const std::function<bool(const Perplexity&, size_t windows)>& report) {
+    const std::function<bool(const Perplexity&, size_t windows)>& report, SavedLogits* save) {
   Perplexity result;
+  Status saved;
   Evaluator evaluator(runner);
   RETURN_IF_ERROR(ForWindows(
       tokens, bos, window,
       [&](std::span<const int32_t> part) {
         evaluator.Clear();
-        return evaluator.Append(
+        RETURN_IF_ERROR(evaluator.Append(
             part, FirstScored(window), [&](size_t position, std::span<const float> l) {
               if (position + 1 >= window) return;
               const double nll = LogSumExp(l.data(), l.size()) -
@@ -82,7 +89,9 @@ Result<Perplexity> MeasurePerplexity(
               result.nll_sum += nll;
               result.nll_square_sum += nll * nll;
               ++result.scored;
-            });
+              if (save != nullptr && saved.ok()) saved = save->Add(l);
+            }));
+        return saved;
       },
       [&](size_t done, size_t windows) {
         result.windows = done;

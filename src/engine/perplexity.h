@@ -10,9 +10,11 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "src/base/status.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/saved_logits.h"
 
 namespace sluice {
 
@@ -25,11 +27,17 @@ struct Perplexity {
   double error() const;  // standard error of value()
 };
 
+// The tokens of every whole window, as they are evaluated.
+std::vector<int32_t> WindowTokens(std::span<const int32_t> tokens, std::optional<int32_t> bos,
+                                  size_t window);
+
 // `tokens` begin with BOS if `bos` is set. `window`: at least 4 tokens, at most runner.context().
-// report(estimate, all windows) is called after each window; false ends early.
+// report(estimate, all windows) is called after each window; false ends early. With `save`, every
+// scored position's logits go there.
 Result<Perplexity> MeasurePerplexity(
     ModelRunner& runner, std::span<const int32_t> tokens, std::optional<int32_t> bos, size_t window,
-    const std::function<bool(const Perplexity&, size_t windows)>& report);
+    const std::function<bool(const Perplexity&, size_t windows)>& report,
+    SavedLogits* save = nullptr);
 
 // How far the logits of one configuration are from exact ones: the Kullback-Leibler divergence of
 // its distribution from the exact one, over the positions that the perplexity scores.

@@ -6,6 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "tests/base/temp_folder.h"
 #include "tests/engine/runner.h"
@@ -94,6 +98,77 @@ TEST_F(PerplexityTest, TooShortATextIsAnError) {
                         [](const Perplexity&, size_t) { return true; });
   EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(found.status().message().find("31 tokens"), std::string::npos);
+}
+
+// The file that llama-perplexity takes as its base: head, tokens, and each scored position's ln p.
+TEST_F(PerplexityTest, SavesLogProbabilities) {
+  const size_t vocab = runner_->config().vocab;
+  const std::vector<int32_t> windows = WindowTokens(tokens_, TinyModel::kBos, kWindow);
+  ASSERT_EQ(windows.size(), 3 * kWindow);
+  const std::string path = folder_.path("base.kld");
+  auto saved = SavedLogits::Create(path, vocab, kWindow, windows);
+  ASSERT_TRUE(saved.ok()) << saved.status().message();
+  ASSERT_TRUE(MeasurePerplexity(
+                  *runner_, tokens_, TinyModel::kBos, kWindow,
+                  [](const Perplexity&, size_t) { return true; }, saved->get())
+                  .ok());
+  ASSERT_TRUE((*saved)->Commit().ok());
+
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const char* at = bytes.data();
+  const auto take = [&](auto* value) {
+    std::memcpy(value, at, sizeof(*value));
+    at += sizeof(*value);
+  };
+  const size_t row_bytes = 2 * ((vocab + 1) / 2 * 2 + 4), scored = kWindow / 2 - 1;
+  ASSERT_EQ(bytes.size(), 8 + 12 + 4 * windows.size() + 3 * scored * row_bytes);
+  EXPECT_EQ(bytes.substr(0, 8), "_logits_");
+  at += 8;
+  int32_t sizes[3], token;
+  take(&sizes);
+  EXPECT_EQ(sizes[0], static_cast<int32_t>(kWindow));
+  EXPECT_EQ(sizes[1], static_cast<int32_t>(vocab));
+  EXPECT_EQ(sizes[2], 3);
+  for (const int32_t id : windows) {
+    take(&token);
+    EXPECT_EQ(token, id);
+  }
+  const std::vector<double> scores = Scores(TinyModel::kBos);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const char* const row = at;
+    float step, lowest;
+    take(&step);
+    take(&lowest);
+    const size_t window = i / scored, position = kWindow / 2 + i % scored;
+    const auto next = static_cast<size_t>(windows[window * kWindow + position + 1]);
+    uint16_t u;
+    std::memcpy(&u, at + 2 * next, sizeof(u));
+    const double expected = std::min(scores[i], -static_cast<double>(lowest));
+    EXPECT_NEAR(-(lowest + step * u), expected, 0.51 * step + 1e-5) << i;
+    at = row + row_bytes;
+  }
+}
+
+TEST(SavedLogits, KeepsSixteenNats) {
+  const TempFolder folder;
+  const std::vector<int32_t> tokens(4, 1);
+  auto saved = SavedLogits::Create(folder.path("s"), 5, 4, tokens);
+  ASSERT_TRUE(saved.ok());
+  const std::vector<float> logits = {1, 3, -40, 2.5f, 0};
+  ASSERT_TRUE((*saved)->Add(logits).ok());
+  ASSERT_TRUE((*saved)->Commit().ok());
+  std::ifstream in(folder.path("s"), std::ios::binary);
+  in.seekg(8 + 12 + 16);
+  float head[2];
+  uint16_t u[6];
+  ASSERT_TRUE(in.read(reinterpret_cast<char*>(head), sizeof(head)));
+  ASSERT_TRUE(in.read(reinterpret_cast<char*>(u), sizeof(u)));
+  EXPECT_EQ(u[1], 65535);
+  EXPECT_EQ(u[2], 0);
+  for (const size_t i : {0u, 1u, 3u, 4u}) {
+    EXPECT_NEAR(-(head[1] + head[0] * u[i]), MinusLogP(logits, static_cast<int32_t>(i)), 2e-4) << i;
+  }
 }
 
 class DivergenceTest : public PerplexityTest {
