@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/roofline_svg.h"
+#include "cli/words.h"
 #include "src/base/atomic_file.h"
 #include "src/file/summary.h"
 #include "src/machine/machine_profile.h"

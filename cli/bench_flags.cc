@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/model_path.h"
+#include "cli/words.h"
 #include "src/base/printable.h"
 #include "src/file/gguf.h"
 #include "src/model/model.h"

@@ -12,6 +12,7 @@
 #include "cli/default_model.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "cli/words.h"
 
 namespace sluice {
 
@@ -63,22 +64,11 @@ void ModelFlags::AddTo(CLI::App& command) {
   command
       .add_option("--activations", activations,
                   "int8 (full speed), or f32: exact products, slow, to judge a model alone")
-      ->check(CLI::IsMember({"int8", "f32"}))
       ->capture_default_str();
   command.add_flag("--portable", portable,
                    "The same bytes on every CPU: no products that only some CPUs have");
   command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
                      "Accepted and ignored: sluice runs on the CPU");
-}
-
-Result<KvType> ParseKvType(const std::string& word, bool portable) {
-  if (word == "auto") return DefaultKvType(portable);
-  for (KvType t : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
-    if (word == KvTypeName(t)) return t;
-  }
-  if (word == "q8_0") return KvType::kQ8;  // llama.cpp's word
-  return Status(StatusCode::kInvalidArgument,
-                "--kv-type: expected auto, f32, f16, bf16 or q8, found " + word);
 }
 
 Result<RunnerOptions> ModelFlags::Options() const {
@@ -88,7 +78,7 @@ Result<RunnerOptions> ModelFlags::Options() const {
   ASSIGN_OR_RETURN(o.kv_type, ParseKvType(kv_type, portable));
   ASSIGN_OR_RETURN(o.placement.numa, ParseNumaMode(numa));
   o.placement.lock = mlock;
-  o.activations = activations == "f32" ? Activations::kF32 : Activations::kInt8;
+  ASSIGN_OR_RETURN(o.activations, ParseActivations(activations));
   o.portable = portable;
   o.context = context;
   o.chunk = chunk;

@@ -34,9 +34,6 @@ void AddPull(CLI::App& app, int* exit_code);
 // Prints "sluice COMMAND: message" on stderr; the exit code that fits.
 int ReportError(const std::string& command, const Status& status);
 
-// The type that --kv-type, or llama.cpp's word for it, means; auto is what is fastest here.
-Result<KvType> ParseKvType(const std::string& word, bool portable);
-
 // --model and the flags of how it is loaded; llama.cpp's names and short forms where it has one.
 struct ModelFlags {
   std::string model, positional_model;

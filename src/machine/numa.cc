@@ -13,14 +13,6 @@ constexpr size_t kPage = 4096;
 
 }  // namespace
 
-Result<NumaMode> ParseNumaMode(const std::string& word) {
-  if (word == "auto") return NumaMode::kAuto;
-  if (word == "off") return NumaMode::kOff;
-  if (word == "interleave") return NumaMode::kInterleave;
-  return Status(StatusCode::kInvalidArgument,
-                "--numa: expected auto, off or interleave, found " + word);
-}
-
 bool InterleavePages(void* data, size_t bytes) {
   hwloc_topology_t topology = nullptr;
   if (bytes == 0 || hwloc_topology_init(&topology) != 0) return false;

@@ -7,10 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
-
-#include "src/base/status.h"
 
 namespace sluice {
 
@@ -19,8 +16,6 @@ enum class NumaMode : uint8_t {
   kOff,         // wherever the system puts them
   kInterleave,  // page by page over all nodes
 };
-// An error if the word is none of auto, off, interleave.
-Result<NumaMode> ParseNumaMode(const std::string& word);
 
 // Spreads the pages of untouched memory over all nodes; false when the system refuses.
 bool InterleavePages(void* data, size_t bytes);

@@ -209,6 +209,9 @@ TEST_F(CliTest, ErrorsAreOneLineAndTellUsageFromFailure) {
   for (const std::vector<std::string>& flags :
        std::vector<std::vector<std::string>>{{"--weights", "gpu"},
                                              {"--kv-type", "int3"},
+                                             {"--numa", "both"},
+                                             {"--huge-pages", "maybe"},
+                                             {"--activations", "int4"},
                                              {"--top-p", "7"},
                                              {"-n", "0"},
                                              {"--logit-bias", "x"},

@@ -39,10 +39,5 @@ TEST(Numa, InterleavesOverAllNodes) {
   }
 }
 
-TEST(Numa, KnowsItsModes) {
-  EXPECT_EQ(*ParseNumaMode("interleave"), NumaMode::kInterleave);
-  EXPECT_EQ(ParseNumaMode("both").status().code(), StatusCode::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace sluice
