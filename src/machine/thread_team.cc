@@ -38,7 +38,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCounters = 4;
 constexpr int kMaxThreads = 1024;
 // Longer than any wait between well balanced shares, shorter than what a waiting process would
 // miss. Beside a busy neighbour 10 us lost (decode 26 tok/s instead of 30, Zen 4, Linux 6.18).
@@ -193,16 +192,25 @@ struct ThreadTeam::State {
   std::vector<int> shared_cpus;            // logical CPUs of all of them
   std::vector<int> seat_class;             // [threads] bindings that are as good as each other;
                                            // empty: workers have no core of their own
+  std::vector<size_t> node_of;             // [threads] index into `nodes`
 
   // Set between regions.
   std::atomic<bool> moving{false};  // workers run on any of shared_cpus
   std::vector<uint64_t> edges;      // [threads + 1] where shares begin, rising; empty: equal shares
 
-  // The barrier: workers add themselves to `arrived`; the last one clears it and moves `epoch` on.
-  Padded<uint32_t> epoch;
-  Padded<int> arrived;
-  Padded<int> sleepers;
-  Padded<size_t> counters[kCounters];
+  // The barrier: workers add themselves to `arrived` of their NUMA node; the last one there adds
+  // the node to `nodes_arrived`, and the last one of all clears the counts and moves every node's
+  // `epoch` on: waiting workers look at their own node's memory only. Epochs are equal except while
+  // they move.
+  struct NodeBarrier {
+    Padded<uint32_t> epoch;
+    Padded<int> arrived;
+    Padded<int> sleepers;
+    std::vector<int> workers;  // [threads + 1] of the first n workers, those of this node
+  };
+  std::vector<NodeBarrier> nodes;
+  std::vector<int> used_nodes;  // [threads + 1] nodes that the first n workers are on
+  Padded<int> nodes_arrived;
   std::vector<Padded<uint64_t>> ranges;  // [kTileSlots][threads] words of a Range
   uint32_t tile_op = 0;                  // ForTiles calls of all earlier regions
   int fresh_ranges = 0;                  // workers whose words belong to recent calls
@@ -219,9 +227,12 @@ struct ThreadTeam::State {
   std::atomic_flag trading;
 
   void WaitForEpochAfter(uint32_t seen, int index, int count, Clock::time_point start);
-  bool IsStopped(int worker, uint32_t seen) const;
+  bool IsStopped(int worker, const NodeBarrier& mine, uint32_t seen) const;
   void TradePlaces(int index, int count, uint32_t seen);
   void Barrier(int index, int count);
+  bool IsLast(NodeBarrier& mine, int count);
+  void MakeNodes(const Topology& machine);
+  NodeBarrier& NodeOf(int worker) { return nodes[node_of[static_cast<size_t>(worker)]]; }
   void BindWorker(int index);
   void FreshRanges(int count);
 };
@@ -233,7 +244,8 @@ struct ThreadTeam::State {
 // beside a busy neighbour gives away a whole slice.
 void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, int index, int count,
                                           Clock::time_point start) {
-  const auto moved = [&] { return epoch.value.load(std::memory_order_seq_cst) != seen; };
+  NodeBarrier& node = NodeOf(index);
+  const auto moved = [&] { return node.epoch.value.load(std::memory_order_seq_cst) != seen; };
   if (count <= usable_cpus) {
     const auto end = start + kSpin;
     do {
@@ -247,17 +259,17 @@ void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, int index, int count,
     TradePlaces(index, count, seen);
   }
   const auto asleep = Clock::now();
-  sleepers.value.fetch_add(1, std::memory_order_seq_cst);
+  node.sleepers.value.fetch_add(1, std::memory_order_seq_cst);
   while (!moved()) {
     // Returns at once if the epoch has moved on.
-    (void)syscall(SYS_futex, &epoch.value, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+    (void)syscall(SYS_futex, &node.epoch.value, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
   }
-  sleepers.value.fetch_sub(1, std::memory_order_relaxed);
+  node.sleepers.value.fetch_sub(1, std::memory_order_relaxed);
   AddTo(times[static_cast<size_t>(index)].slept_ns, NsSince(asleep));
 }
 
 // Whether a worker that all wait for does not run: its CPU time stands still.
-bool ThreadTeam::State::IsStopped(int worker, uint32_t seen) const {
+bool ThreadTeam::State::IsStopped(int worker, const NodeBarrier& mine, uint32_t seen) const {
   const WorkerPlace& place = places[static_cast<size_t>(worker)];
   const auto used = [&] {
     timespec t = {};
@@ -267,7 +279,7 @@ bool ThreadTeam::State::IsStopped(int worker, uint32_t seen) const {
   const auto before = used();
   const auto end = Clock::now() + kWatch;
   while (Clock::now() < end) {
-    if (epoch.value.load(std::memory_order_relaxed) != seen) return false;
+    if (mine.epoch.value.load(std::memory_order_relaxed) != seen) return false;
   }
   return used() == before;
 }
@@ -290,7 +302,7 @@ void ThreadTeam::State::TradePlaces(int index, int count, uint32_t seen) {
         started.value.load(std::memory_order_relaxed)) {
       continue;
     }
-    if (!IsStopped(i, seen)) continue;
+    if (!IsStopped(i, NodeOf(index), seen)) continue;
     if (trading.test_and_set(std::memory_order_acquire)) return;
     const int from = mine.seat.load(std::memory_order_relaxed);
     const int to = late.seat.load(std::memory_order_relaxed);
@@ -310,23 +322,54 @@ void ThreadTeam::State::TradePlaces(int index, int count, uint32_t seen) {
 
 void ThreadTeam::State::Barrier(int index, int count) {
   // Cannot change before this worker has arrived.
-  const uint32_t seen = epoch.value.load(std::memory_order_relaxed);
+  NodeBarrier& mine = NodeOf(index);
+  const uint32_t seen = mine.epoch.value.load(std::memory_order_relaxed);
   places[static_cast<size_t>(index)].arrived.store(seen + 1, std::memory_order_relaxed);
-  if (arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 < count) {
+  if (!IsLast(mine, count)) {
     // Two looks at the clock, 25 ns each (Zen 4), the first of which the spin needs anyway; a
     // worker that finds the others there already takes none.
-    if (epoch.value.load(std::memory_order_acquire) != seen) return;
+    if (mine.epoch.value.load(std::memory_order_acquire) != seen) return;
     const auto start = Clock::now();
     WaitForEpochAfter(seen, index, count, start);
     AddTo(times[static_cast<size_t>(index)].waited_ns, NsSince(start));
     return;
   }
-  arrived.value.store(0, std::memory_order_relaxed);
-  // Sequentially consistent: either the sleeper sees the new epoch or we see the sleeper.
-  epoch.value.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers.value.load(std::memory_order_seq_cst) > 0) {
-    static_assert(sizeof(epoch.value) == sizeof(uint32_t));
-    (void)syscall(SYS_futex, &epoch.value, FUTEX_WAKE_PRIVATE, kMaxThreads, nullptr, nullptr, 0);
+  for (NodeBarrier& node : nodes) {
+    // Sequentially consistent: either the sleeper sees the new epoch or we see the sleeper.
+    node.epoch.value.fetch_add(1, std::memory_order_seq_cst);
+    if (node.sleepers.value.load(std::memory_order_seq_cst) == 0) continue;
+    static_assert(sizeof(node.epoch.value) == sizeof(uint32_t));
+    (void)syscall(SYS_futex, &node.epoch.value, FUTEX_WAKE_PRIVATE, kMaxThreads, nullptr, nullptr,
+                  0);
+  }
+}
+
+// Whether this worker, of a team of `count`, is the last of all to arrive; then no count is left.
+bool ThreadTeam::State::IsLast(NodeBarrier& mine, int count) {
+  const size_t n = static_cast<size_t>(count);
+  if (mine.arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 < mine.workers[n])
+    return false;
+  mine.arrived.value.store(0, std::memory_order_relaxed);
+  if (used_nodes[n] == 1) return true;
+  if (nodes_arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 < used_nodes[n]) return false;
+  nodes_arrived.value.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+// Counts the workers of each node for every size of the team.
+void ThreadTeam::State::MakeNodes(const Topology& machine) {
+  const size_t n = static_cast<size_t>(threads);
+  node_of.assign(n, 0);
+  if (OneCoreEach(machine, threads)) {
+    for (size_t i = 0; i < n; ++i) node_of[i] = static_cast<size_t>(machine.cores[i].numa_node);
+  }
+  nodes = std::vector<NodeBarrier>(*std::max_element(node_of.begin(), node_of.end()) + 1);
+  used_nodes.assign(n + 1, 0);
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    std::vector<int>& workers = nodes[node].workers;
+    workers.push_back(0);
+    for (size_t i = 0; i < n; ++i) workers.push_back(workers.back() + (node_of[i] == node));
+    for (size_t i = 0; i <= n; ++i) used_nodes[i] += workers[i] > 0;
   }
 }
 
@@ -403,23 +446,34 @@ std::pair<size_t, size_t> Worker::ShareOf(int worker, size_t n, size_t grain) co
 // A share is taken front to back (one stream for the prefetcher) in eight runs or so, and in
 // smaller ones at its end, where a thread without work takes runs from the back of whoever has
 // most left. A thread that loses its CPU thus holds up one run.
-std::pair<size_t, size_t> Worker::TakeRun(size_t tiles) {
+Worker::TileRun Worker::TakeRun(std::span<const size_t> parts) {
   ThreadTeam::State& state = *team_->state_;
   Padded<uint64_t>* const words =
       &state.ranges[tile_op_ % kTileSlots * static_cast<size_t>(state.threads)];
-  const size_t unit = tiles / kMostUnits + 1;
-  const size_t units = tiles / unit + (tiles % unit != 0);
-  const auto most = static_cast<uint32_t>(units / (8 * static_cast<size_t>(count_)) + 1);
-  const uint32_t least = most / 4 + 1;
-  // What is left of worker i's share, and the word that says so.
+  size_t tiles = 0;
+  for (const size_t part : parts) tiles += part;
+  DCHECK(parts.size() < kMostUnits);
+  const size_t unit = tiles / (kMostUnits - parts.size()) + 1;
+  const auto share_size = static_cast<uint32_t>(tiles / unit / static_cast<size_t>(count_));
+  const uint32_t most = share_size / 8 + 1, least = most / 4 + 1;
+  // Where worker i's list begins and ends: the parts of all workers before it come first.
+  const auto list_of = [&](int i) {
+    size_t first = 0, end = 0;
+    for (const size_t part : parts) {
+      const auto [from, to] = ShareOf(i, Units(part, unit), 1);
+      first += from;
+      end += to;
+    }
+    return Range{tile_op_, static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
+  };
+  // What is left of it, and the word that says so.
   const auto read = [&](int i, uint64_t& seen) {
     seen = words[i].value.load(std::memory_order_relaxed);
     const Range range = Range::Of(seen);
     const auto later = static_cast<int32_t>(range.tag - tile_op_);
     if (later == 0) return range;
     if (later > 0) return Range{tile_op_, 0, 0};
-    const auto [begin, end] = ShareOf(i, units, 1);
-    return Range{tile_op_, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
+    return list_of(i);
   };
 
   int from = index_;
@@ -440,7 +494,7 @@ std::pair<size_t, size_t> Worker::TakeRun(size_t tiles) {
                                                      std::memory_order_relaxed)) {
         continue;
       }
-      return {begin * unit, std::min(tiles, (begin + run) * unit)};
+      return {from, list_of(from).front, begin, begin + run, unit};
     }
     uint32_t best = 0;
     for (int i = 0; i < count_; ++i) {
@@ -450,36 +504,30 @@ std::pair<size_t, size_t> Worker::TakeRun(size_t tiles) {
         from = i;
       }
     }
-    if (best == 0) return {0, 0};
+    if (best == 0) return {0, 0, 0, 0, 1};
   }
-}
-
-size_t Worker::Next(int counter) {
-  DCHECK(counter >= 0 && counter < kCounters);
-  return team_->state_->counters[counter].value.fetch_add(1, std::memory_order_relaxed);
-}
-
-void Worker::ResetCounter(int counter) {
-  DCHECK(counter >= 0 && counter < kCounters);
-  team_->state_->counters[counter].value.store(0, std::memory_order_relaxed);
 }
 
 ThreadTeam::ThreadTeam() : state_(std::make_unique<State>()) {}
 ThreadTeam::~ThreadTeam() = default;
 
 Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
+  return Create(threads, ThisMachine());
+}
+
+Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads, const Topology& machine) {
   if (threads < 0 || threads > kMaxThreads) {
     return Status(StatusCode::kInvalidArgument, "threads: expected 0 (one per usable core) to " +
                                                     std::to_string(kMaxThreads) + ", found " +
                                                     std::to_string(threads));
   }
   static std::atomic<uint64_t> serials{0};
-  const Topology& machine = ThisMachine();
   std::unique_ptr<ThreadTeam> team(new ThreadTeam());
   State& state = *team->state_;
   state.threads = threads > 0 ? threads : machine.DefaultThreads();
   state.times = std::vector<WorkerTimes>(static_cast<size_t>(state.threads));
   state.usable_cpus = machine.UsableCpus();
+  state.MakeNodes(machine);
   state.serial = ++serials;
   state.bindings = WorkerBindings(machine, state.threads);
   state.shared_cpus = SharedCpus(machine, state.threads);
@@ -534,7 +582,6 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
   ShortenIdleSpin();
   const int wanted = threads == 0 ? state->threads : threads;
   state->FreshRanges(wanted);
-  for (auto& counter : state->counters) counter.value.store(0, std::memory_order_relaxed);
   ThreadTeam* const self = this;
   const auto* const body = &fn;
   const uint64_t run = state->started.value.load(std::memory_order_relaxed) + 1;

@@ -4,6 +4,7 @@
 #ifndef SLUICE_SRC_MACHINE_THREAD_TEAM_H_
 #define SLUICE_SRC_MACHINE_THREAD_TEAM_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "src/base/status.h"
+#include "src/machine/topology.h"
 
 namespace sluice {
 
@@ -34,25 +36,46 @@ class Worker {
   // reads the results waits for a Barrier(). Returns when no tile is left to take.
   template <class F>
   void ForTiles(size_t tiles, F&& fn) {
+    ForTiles(std::span<const size_t>(&tiles, 1),
+             [&](size_t, size_t begin, size_t end) { fn(begin, end); });
+  }
+  // The same over several lists of tiles at once, parts[p] tiles in list p: fn(p, begin, end). A
+  // worker begins with its own Share of every list, so that the rows of several matrices that lie
+  // on its NUMA node are its own.
+  template <class F>
+  void ForTiles(std::span<const size_t> parts, F&& fn) {
     if (count_ == 1) {
-      if (tiles > 0) fn(size_t{0}, tiles);
+      for (size_t p = 0; p < parts.size(); ++p) {
+        if (parts[p] > 0) fn(p, size_t{0}, parts[p]);
+      }
       return;
     }
     ++tile_op_;
-    for (std::pair<size_t, size_t> run; (run = TakeRun(tiles)).first < run.second;) {
-      fn(run.first, run.second);
+    for (TileRun run = TakeRun(parts); run.begin < run.end; run = TakeRun(parts)) {
+      size_t at = run.first;
+      for (size_t p = 0; at < run.end; ++p) {
+        const auto [begin, end] = ShareOf(run.owner, Units(parts[p], run.unit), 1);
+        const size_t from = std::max(at, run.begin), to = std::min(at + end - begin, run.end);
+        if (from < to) {
+          fn(p, (begin + from - at) * run.unit, std::min(parts[p], (begin + to - at) * run.unit));
+        }
+        at += end - begin;
+      }
     }
   }
-  // Next index of a shared counter, for dynamic work lists; Barrier() before reuse. Counters: 0..3,
-  // reset by ResetCounter (one worker, between barriers).
-  size_t Next(int counter);
-  void ResetCounter(int counter);
 
  private:
   friend class ThreadTeam;
+  // Units [begin, end) of the list that belongs to worker `owner`: its shares of all parts, one
+  // after another, counted from `first`. A unit is that many tiles.
+  struct TileRun {
+    int owner;
+    size_t first, begin, end, unit;
+  };
+  static size_t Units(size_t tiles, size_t unit) { return tiles / unit + (tiles % unit != 0); }
   std::pair<size_t, size_t> ShareOf(int worker, size_t n, size_t grain) const;
   // The next run of this worker in its latest ForTiles; empty when none is left.
-  std::pair<size_t, size_t> TakeRun(size_t tiles);
+  TileRun TakeRun(std::span<const size_t> parts);
 
   ThreadTeam* team_ = nullptr;
   int index_ = 0, count_ = 1;
@@ -64,6 +87,8 @@ class ThreadTeam {
   // `threads` = 0: one per physical core that the affinity mask and the cgroup quota (rounded down)
   // allow.
   static Result<std::unique_ptr<ThreadTeam>> Create(int threads);
+  // The same on a machine of these cores (tests; ThisMachine() otherwise).
+  static Result<std::unique_ptr<ThreadTeam>> Create(int threads, const Topology& machine);
   ~ThreadTeam();
 
   int size() const;

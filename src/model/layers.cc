@@ -19,28 +19,28 @@ void SelfAttention(Pass& pass, size_t layer, const Input& in) {
   const size_t stride = c.q_dim() + c.k_dim() + c.v_dim();
   float* const qkv = pass.ws.qkv;
   if (w.qkv) {
-    MatMul(pass, in, stride, {{w.qkv, qkv}});
+    MatMul(pass, in, {{w.qkv, qkv, stride}});
   } else {
-    MatMul(pass, in, stride,
-           {{w.q, qkv}, {w.k, qkv + c.q_dim()}, {w.v, qkv + c.q_dim() + c.k_dim()}});
+    float* const key = qkv + c.q_dim();
+    MatMul(pass, in, {{w.q, qkv, stride}, {w.k, key, stride}, {w.v, key + c.k_dim(), stride}});
   }
   pass.Barrier();
   const Input attended = pass.ws.attn_in.View(pass.rows(), c.heads * c.value_dim);
   RotateStoreAttend(pass, layer, attended, w.sinks, ReadsInt8(w.o));
   pass.Barrier();
-  MatMul(pass, attended, c.dim, {{w.o, pass.ws.branch}});
+  MatMul(pass, attended, {{w.o, pass.ws.branch, c.dim}});
 }
 
 void GatedMlp(Pass& pass, const LayerWeights& w, const Input& in, float* out) {
   const Input hidden = pass.ws.mlp_in.View(pass.rows(), pass.config.ffn_dim);
   GateUp(pass, {w.gate, w.up, hidden, ReadsInt8(w.down)}, in);
   pass.Barrier();
-  MatMul(pass, hidden, pass.config.dim, {{w.down, out}});
+  MatMul(pass, hidden, {{w.down, out, pass.config.dim}});
 }
 
 void MixtureOfExperts(Pass& pass, const LayerWeights& w, const Input& in, float* branch) {
-  MatMul(pass, in, pass.config.moe.experts, {{w.router, pass.ws.router}});
-  if (w.shared_router) MatMul(pass, in, 1, {{w.shared_router, pass.ws.shared_gate}});
+  MatMul(pass, in, {{w.router, pass.ws.router, pass.config.moe.experts}});
+  if (w.shared_router) MatMul(pass, in, {{w.shared_router, pass.ws.shared_gate, 1}});
   pass.Barrier();
   RouteRows(pass, w);
   SortSlots(pass);

@@ -9,6 +9,7 @@
 #include "quant/generic_matmul.h"
 #include "simd/attention.h"
 #include "simd/vector_ops.h"
+#include "src/base/check.h"
 #include "src/model/kv_cache.h"
 #include "src/model/rope.h"
 
@@ -166,24 +167,11 @@ void QuantiseRows(Pass& pass, const Input& in) {
   for (size_t t = begin; t < end; ++t) QuantiseRow(in.row(t), in.act, t);
 }
 
-namespace {
-
-void NormRow(const Config& c, const float* x, const NormWeights& norm, const Input& in,
-             bool quantise, size_t t) {
-  NormVector(c, norm, x + t * in.k, in.k, in.row(t));
-  if (quantise) QuantiseRow(in.row(t), in.act, t);
-}
-
-}  // namespace
-
 void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise) {
-  pass.ForOwnRows([&](size_t t) { NormRow(pass.config, x, norm, in, quantise, t); });
-}
-
-void NormShare(Pass& pass, const float* x, const NormWeights& norm, const Input& in,
-               bool quantise) {
-  const auto [begin, end] = pass.worker.Share(in.rows);
-  for (size_t t = begin; t < end; ++t) NormRow(pass.config, x, norm, in, quantise, t);
+  pass.ForOwnRows([&](size_t t) {
+    NormVector(pass.config, norm, x + t * in.k, in.k, in.row(t));
+    if (quantise) QuantiseRow(in.row(t), in.act, t);
+  });
 }
 
 void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm) {
@@ -203,32 +191,24 @@ void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm) {
   });
 }
 
-void MatMul(Pass& pass, const Input& in, size_t stride, std::initializer_list<Product> products) {
+void MatMul(Pass& pass, const Input& in, std::initializer_list<Product> products) {
   const PickedRows from{in, nullptr, in.rows};
   const auto tile = [&](const Product& p) { return TileColumns(p.weight, in.rows, pass.worker); };
-  size_t all = 0;
-  for (const Product& p : products) all += Tiles(p.weight.rows, tile(p));
-  pass.worker.ForTiles(all, [&](size_t begin, size_t end) {
-    size_t first = 0;  // this product's first tile
-    for (const Product& p : products) {
-      const size_t tiles = Tiles(p.weight.rows, tile(p));
-      const size_t from_tile = std::max(begin, first), to_tile = std::min(end, first + tiles);
-      if (from_tile < to_tile) {
-        MultiplyTiles(pass.worker, pass.ws, p.weight, from, tile(p), from_tile - first,
-                      to_tile - first, p.out, stride);
-      }
-      first += tiles;
-    }
+  size_t tiles[kMostProducts];
+  DCHECK(products.size() <= kMostProducts);
+  size_t* next = tiles;
+  for (const Product& p : products) *next++ = Tiles(p.weight.rows, tile(p));
+  pass.worker.ForTiles({tiles, products.size()}, [&](size_t i, size_t begin, size_t end) {
+    const Product& p = products.begin()[i];
+    MultiplyTiles(pass.worker, pass.ws, p.weight, from, tile(p), begin, end, p.out, p.stride);
   });
 }
 
-void MatMulRows(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
-                size_t tokens, float* out, size_t stride) {
-  const size_t tile = TileColumns(weight, tokens, pass.worker);
-  pass.worker.ForTiles(Tiles(weight.rows, tile), [&](size_t begin, size_t end) {
-    MultiplyTiles(pass.worker, pass.ws, weight, {in, token_rows, tokens}, tile, begin, end, out,
-                  stride);
-  });
+void MatMulAlone(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
+                 size_t tokens, float* out, size_t stride) {
+  const size_t tile = tokens > kFewRows ? kTileColumns : weight.rows;
+  MultiplyTiles(pass.worker, pass.ws, weight, {in, token_rows, tokens}, tile, 0,
+                Tiles(weight.rows, tile), out, stride);
 }
 
 namespace {
@@ -653,7 +633,7 @@ void SortSlots(Pass& pass) {
 
 namespace {
 
-// Tiles of a matrix of every chosen expert, then of the shared expert's: fn(expert, its first slot,
+// Tiles of a matrix of every chosen expert, and of the shared expert's: fn(expert, its first slot,
 // its slots, tile) and shared_fn(tile). Experts differ in rows, so their tiles may differ in width.
 template <class TileOf, class F, class G>
 void ForExpertTiles(Pass& pass, size_t columns, const TileOf& tile_of, const F& fn,
@@ -661,19 +641,23 @@ void ForExpertTiles(Pass& pass, size_t columns, const TileOf& tile_of, const F& 
   const MoeConfig& moe = pass.config.moe;
   const int32_t* at = pass.own.expert_begin;
   const auto slots = [&](size_t e) { return static_cast<size_t>(at[e + 1] - at[e]); };
-  const auto tiles = [&](size_t e) { return slots(e) ? Tiles(columns, tile_of(slots(e))) : 0; };
-  size_t all = 0;
-  for (size_t e = 0; e < moe.experts; ++e) all += tiles(e);
-  pass.worker.ForTiles(all + shared_tiles, [&](size_t begin, size_t end) {
-    size_t first = 0;
-    for (size_t e = 0; e < moe.experts && first < end; ++e) {
-      const size_t n = tiles(e);
-      for (size_t i = std::max(begin, first); i < std::min(end, first + n); ++i) {
-        fn(e, static_cast<size_t>(at[e]), slots(e), i - first);
+  const Workspace::ExpertLists lists = pass.ws.Lists(static_cast<size_t>(pass.worker.index()));
+  size_t n = 0;
+  for (size_t e = 0; e < moe.experts; ++e) {
+    if (slots(e) == 0) continue;
+    lists.expert[n] = e;
+    lists.tiles[n++] = Tiles(columns, tile_of(slots(e)));
+  }
+  lists.tiles[n] = shared_tiles;
+  pass.worker.ForTiles({lists.tiles, n + 1}, [&](size_t list, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      if (list == n) {
+        shared_fn(i);
+      } else {
+        const size_t e = lists.expert[list];
+        fn(e, static_cast<size_t>(at[e]), slots(e), i);
       }
-      first += n;
     }
-    for (size_t i = std::max(begin, all); i < end; ++i) shared_fn(i - all);
   });
 }
 
@@ -760,16 +744,20 @@ Input GatherLogitRows(Pass& pass, bool quantise, bool deferred) {
 }
 
 void OutputLogits(const Config& config, Worker& worker, const Workspace& ws, const Weight& output,
-                  const Input& in, float* logits) {
+                  const Input& in, const LogitsOut& out) {
+  static_assert(kTileColumns % kLogitBlock == 0);
   const size_t tile = TileColumns(output, in.rows, worker);
   worker.ForTiles(Tiles(config.vocab, tile), [&](size_t begin, size_t end) {
-    MultiplyTiles(worker, ws, output, {in, nullptr, in.rows}, tile, begin, end, logits,
+    MultiplyTiles(worker, ws, output, {in, nullptr, in.rows}, tile, begin, end, out.values,
                   config.vocab);
     const size_t first = begin * tile, n = std::min(end * tile, config.vocab) - first;
     for (size_t i = 0; i < in.rows; ++i) {
-      float* l = logits + i * config.vocab + first;
+      float* const l = out.values + i * config.vocab + first;
       if (config.logit_scale != 1) Scale(config.logit_scale, n, l);
       if (config.logit_soft_cap > 0) SoftCap(config.logit_soft_cap, n, l);
+      if (out.largest) {
+        LargestOfBlocks({l, n}, out.largest + i * LogitBlocks(config.vocab) + first / kLogitBlock);
+      }
     }
   });
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "src/model/logits.h"
 #include "src/model/pass.h"
 
 namespace sluice {
@@ -27,8 +28,6 @@ void FillRope(Pass& pass);
 
 // in = norm(x) row by row, quantised too when `quantise`. norm absent: a copy. Own rows.
 void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise);
-// The same for a share of all rows, wherever they lie: Barrier() before and after.
-void NormShare(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise);
 // Quantises rows already in in.f32, a share of all rows: Barrier() before and after.
 void QuantiseRows(Pass& pass, const Input& in);
 // x += residual_scale * post_norm(branch). Own rows.
@@ -38,12 +37,15 @@ void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm);
 struct Product {
   const Weight& weight;
   float* out;  // [in.rows][stride]
+  size_t stride;
 };
-// Several products of one input, as one list of tiles.
-void MatMul(Pass& pass, const Input& in, size_t stride, std::initializer_list<Product> products);
-// out[i][r] = weight . in[token_rows[i]] for `tokens` rows picked from `in`.
-void MatMulRows(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
-                size_t tokens, float* out, size_t stride);
+// Up to kMostProducts of one input, their tiles dealt out together.
+constexpr size_t kMostProducts = 4;
+void MatMul(Pass& pass, const Input& in, std::initializer_list<Product> products);
+// out[i][r] = weight . in[token_rows[i]] for `tokens` rows picked from `in`; all of it by the
+// calling worker.
+void MatMulAlone(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
+                 size_t tokens, float* out, size_t stride);
 
 // The first half of an MLP: hidden = activation(gate . in) * (up . in), quantised too when
 // `quantise`. Without `gate`, `up` is [gate | up] in one matrix, or, in a model that is not gated,
@@ -79,9 +81,9 @@ void CombineExperts(Pass& pass, const LayerWeights& layer, float* branch);
 // Final norm of the rows whose logits are wanted, behind barriers where needed. `deferred`: into
 // ws.shared.norm_in in any case, for Model::Logits.
 Input GatherLogitRows(Pass& pass, bool quantise, bool deferred);
-// Logits [in.rows][vocab], scaled and capped.
+// Logits of in.rows rows, scaled and capped.
 void OutputLogits(const Config& config, Worker& worker, const Workspace& ws, const Weight& output,
-                  const Input& in, float* logits);
+                  const Input& in, const LogitsOut& out);
 
 // Rotates `pairs` pairs of one head at batch row t (latent attention lays heads out itself).
 void RotateHead(Pass& pass, size_t layer, size_t t, float* head);

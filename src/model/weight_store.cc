@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "src/base/memory_lock.h"
 #include "src/file/panel_file.h"
 #include "src/file/panel_rows.h"
 #include "src/machine/huge_pages.h"
@@ -27,22 +28,6 @@ const char* LoadModeName(LoadMode mode) {
       return "gguf";
   }
   return "";
-}
-
-Result<HugePages> ParseHugePages(const std::string& word) {
-  if (word == "auto") return HugePages::kAuto;
-  if (word == "on") return HugePages::kOn;
-  if (word == "off") return HugePages::kOff;
-  return Status(StatusCode::kInvalidArgument,
-                "--huge-pages: expected auto, on or off, found " + word);
-}
-
-Result<LoadMode> ParseLoadMode(const std::string& word) {
-  for (LoadMode m : {LoadMode::kAuto, LoadMode::kPanels, LoadMode::kRepack, LoadMode::kGguf}) {
-    if (word == LoadModeName(m)) return m;
-  }
-  return Status(StatusCode::kInvalidArgument,
-                "--weights: expected auto, panels, repack or gguf, found " + word);
 }
 
 WeightStore::WeightStore(const Gguf& gguf, Activations activations)
@@ -116,11 +101,19 @@ bool MappedHuge(const MappedFile& file) {
 PanelFile::ParallelFor Over(ThreadTeam& team) {
   return [&team](size_t n, const std::function<void(size_t)>& fn) {
     team.Run([&](Worker& w) {
-      if (w.index() == 0) w.ResetCounter(0);
-      w.Barrier();
-      for (size_t i = w.Next(0); i < n; i = w.Next(0)) fn(i);
+      w.ForTiles(n, [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) fn(i);
+      });
     });
   };
+}
+
+// fn(first panel, count) for what a worker multiplies first: its share of every expert's rows.
+template <class F>
+void ForOwnPanels(const Worker& worker, const PanelShape& shape, const F& fn) {
+  const auto [begin, end] = worker.Share(shape.panels_per_expert);
+  if (begin == end) return;
+  for (size_t e = 0; e < shape.experts; ++e) fn(e * shape.panels_per_expert + begin, end - begin);
 }
 
 }  // namespace
@@ -193,11 +186,12 @@ Status WeightStore::CopyPanelFile(ThreadTeam& team) {
     if (panels == nullptr) continue;
     const uint8_t* const from = panels;
     const PanelShape shape = *PanelShapeOf(*tensor);
-    uint8_t* const to = Allocate(shape.bytes());
+    uint8_t* const to = Allocate(shape);
     team.Run([&](Worker& w) {
-      const auto [begin, end] = w.Share(shape.panels());
-      std::memcpy(to + begin * shape.panel_bytes, from + begin * shape.panel_bytes,
-                  (end - begin) * shape.panel_bytes);
+      ForOwnPanels(w, shape, [&](size_t first, size_t count) {
+        std::memcpy(to + first * shape.panel_bytes, from + first * shape.panel_bytes,
+                    count * shape.panel_bytes);
+      });
     });
     panels = to;
   }
@@ -219,10 +213,10 @@ Status WeightStore::CreateArenas(uint64_t bytes) {
 
 // A large page belongs to one node, so a matrix is off by up to half of one at each border between
 // nodes: at 8 MB a node that is an eighth.
-uint8_t* WeightStore::Allocate(size_t bytes) {
+uint8_t* WeightStore::Allocate(const PanelShape& shape) {
   const size_t nodes = static_cast<size_t>(ThisMachine().numa_nodes);
-  const bool large = nodes == 1 || bytes >= nodes * (8 << 20);
-  return (large ? arena_ : small_pages_).Allocate(bytes, 4096);
+  const bool large = nodes == 1 || shape.expert_bytes() >= nodes * (8 << 20);
+  return (large ? arena_ : small_pages_).Allocate(shape.bytes(), 4096);
 }
 
 void WeightStore::LockWeights() {
@@ -232,6 +226,10 @@ void WeightStore::LockWeights() {
   } else {
     status = arena_.Lock("the weights");
     if (status.ok()) status = small_pages_.Lock("the weights");
+  }
+  for (const auto& [tensor, panels] : placed_) {
+    if (!status.ok()) break;
+    if (panels == nullptr) status = LockMemory(tensor->data, tensor->bytes, "the weights");
   }
   if (!status.ok()) Note(status.message());
 }
@@ -253,13 +251,11 @@ Status WeightStore::Repack(ThreadTeam& team, const LoadProgress& progress) {
   RETURN_IF_ERROR(CreateArenas(total));
   uint64_t done = 0;
   for (Job& job : jobs) {
-    job.out = Allocate(job.shape.bytes());
+    job.out = Allocate(job.shape);
     team.Run([&](Worker& w) {
-      const auto [begin, end] = w.Share(job.shape.panels());
-      if (begin < end) {
-        MakePanels(*job.tensor, job.shape, begin, end - begin,
-                   job.out + begin * job.shape.panel_bytes);
-      }
+      ForOwnPanels(w, job.shape, [&](size_t first, size_t count) {
+        MakePanels(*job.tensor, job.shape, first, count, job.out + first * job.shape.panel_bytes);
+      });
     });
     gguf_.DontNeed(*job.tensor);  // the rows have served
     placed_[job.tensor] = job.out;

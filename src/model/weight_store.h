@@ -25,8 +25,6 @@ namespace sluice {
 
 enum class LoadMode : uint8_t { kAuto, kPanels, kRepack, kGguf };
 const char* LoadModeName(LoadMode mode);  // "panels"
-// An error if the word is none of auto, panels, repack, gguf.
-Result<LoadMode> ParseLoadMode(const std::string& word);
 
 // What matrices are multiplied with: int8 activations as the recipe says, or, for judging a model
 // and not its rounding, floats, with quantised rows decoded in place (slow).
@@ -37,8 +35,6 @@ enum class Activations : uint8_t { kInt8, kF32 };
 //   auto  what costs nothing: maps by large pages where the system can, unless this machine reads
 //         them more slowly (measured once)
 enum class HugePages : uint8_t { kAuto, kOn, kOff };
-// An error if the word is none of auto, on, off.
-Result<HugePages> ParseHugePages(const std::string& word);
 
 // Where and how weights lie in memory; never what they are.
 struct Placement {
@@ -53,6 +49,7 @@ struct Placement {
 using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 class PanelFile;
+struct PanelShape;
 
 class WeightStore {
  public:
@@ -79,7 +76,7 @@ class WeightStore {
   void PlacePanelFile(ThreadTeam& team);
   Status CopyPanelFile(ThreadTeam& team);
   Status CreateArenas(uint64_t bytes);
-  uint8_t* Allocate(size_t bytes);
+  uint8_t* Allocate(const PanelShape& shape);
   Status Repack(ThreadTeam& team, const LoadProgress& progress);
   void LockWeights();
   void Note(const std::string& line);

@@ -67,6 +67,7 @@ Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max
       std::max({c.dim, widest_mlp, c.moe.ffn_dim, attn_dim, mla.q_rank, mla.kv_rank, mla.nope_dim});
   const KvShape kv{c.key_dim, c.value_dim, KvType::kF32};
   const size_t units = AttentionEndUnit(static_cast<int32_t>(context));
+  ws->expert_list_ = RoundUp(2 * (c.moe.experts + 1), 16);
   ws->matmul_bytes_ = RoundUp(MatMulScratchBytes(RoundUp(widest_k, kActBlock)), 4096);
   ws->attention_bytes_ = RoundUp(AttentionScratchBytes(kv), 4096);
 
@@ -74,6 +75,7 @@ Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max
     l.Add(&b->x, n * c.dim);
     l.Add(&b->branch, n * c.dim);
     l.Add(&b->norm_in, n, c.dim);
+    if (mla.q_rank) l.Add(&b->q_low_in, n, mla.q_rank);
     if (!c.moe.experts) return;
     l.Add(&b->score, n * c.moe.experts);
     l.Add(&b->choice, n * c.moe.experts);
@@ -101,10 +103,10 @@ Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max
       l.Add(&ws->expert_in, S, c.moe.ffn_dim);
       l.Add(&ws->expert_out, S * c.dim);
       l.Add(&ws->shared_gate, R);
+      l.Add(&ws->expert_lists_, workers * ws->expert_list_);
     }
     if (mla.kv_rank) {
       l.Add(&ws->q_low, R * mla.q_rank);
-      l.Add(&ws->q_low_in, R, mla.q_rank);
       l.Add(&ws->q_full, R * c.heads * (mla.nope_dim + mla.rope_dim));
       l.Add(&ws->nope_in, R * c.heads, mla.nope_dim);
       l.Add(&ws->latent_in, R * c.heads, mla.kv_rank);

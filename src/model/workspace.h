@@ -52,6 +52,7 @@ struct RowBuffers {
   float* x = nullptr;       // [R][dim] the residual stream
   float* branch = nullptr;  // [R][dim] a block's output, normed or summed up, before it is added
   InputBuffer norm_in;      // [R][dim]
+  InputBuffer q_low_in;     // [R][q_rank] latent attention
 
   // Mixture of experts; S = R * used slots.
   float* score = nullptr;           // [R][experts]
@@ -69,6 +70,9 @@ class Workspace {
   // positions.
   static Result<std::unique_ptr<Workspace>> Create(const Config& config, size_t max_rows,
                                                    size_t workers, size_t context);
+
+  // Keeps it in RAM; the error says what it would take.
+  Status Lock() const { return arena_.Lock("the workspace"); }
 
   size_t max_rows = 0;
   bool portable = false;  // the same bytes on every CPU
@@ -91,10 +95,18 @@ class Workspace {
   InputBuffer expert_in;          // [S][expert ffn] activated
   float* expert_out = nullptr;    // [S][dim]
   float* shared_gate = nullptr;   // [R]
+  // One worker's: the chosen experts and their tiles of a product, and room for the shared one's.
+  struct ExpertLists {
+    size_t* expert;  // [experts]
+    size_t* tiles;   // [experts + 1]
+  };
+  ExpertLists Lists(size_t worker) const {
+    size_t* const mine = expert_lists_ + worker * expert_list_;
+    return {mine, mine + expert_list_ / 2};
+  }
 
   // Latent attention.
   float* q_low = nullptr;        // [R][q_rank]
-  InputBuffer q_low_in;          // [R][q_rank]
   float* q_full = nullptr;       // [R][heads * (nope + rope)]
   InputBuffer nope_in;           // [R * heads][nope]
   InputBuffer latent_in;         // [R * heads][kv_rank]
@@ -121,6 +133,8 @@ class Workspace {
   Arena arena_;
   std::vector<RowBuffers> own_;  // [workers], for kPrivateRows rows
   float* tiles_ = nullptr;
+  size_t* expert_lists_ = nullptr;
+  size_t expert_list_ = 0;  // of one worker
   uint8_t* matmul_scratch_ = nullptr;
   uint8_t* attention_scratch_ = nullptr;
   size_t matmul_bytes_ = 0, attention_bytes_ = 0;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -380,23 +379,83 @@ TEST(ForTiles, BeginsWithTheOwnShare) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(first[i], 100 * i);
 }
 
-TEST(Counter, DealsEachIndexOnce) {
-  auto team = Team(4);
-  std::vector<std::vector<size_t>> taken(4);
-  for (int round = 0; round < 3; ++round) {
-    for (auto& list : taken) list.clear();
-    team->Run([&](Worker& worker) {
-      auto& mine = taken[worker.index()];
-      for (size_t i; (i = worker.Next(3)) < 500;) mine.push_back(i);
-      worker.Barrier();
-      if (worker.index() == 1) worker.ResetCounter(3);
-      worker.Barrier();
-      for (size_t i; (i = worker.Next(3)) < 500;) mine.push_back(500 + i);
+// Every tile of every list once; each worker begins with its share of the first.
+TEST(ForTiles, SeveralListsAtOnce) {
+  for (int threads : {1, 2, 3, 7}) {
+    auto team = Team(threads);
+    for (const std::vector<size_t>& parts : std::vector<std::vector<size_t>>{
+             {5}, {0, 3, 0}, {100, 7, 300}, {1, 1, 1, 1}, {}, {200'000, 3, 90'000}}) {
+      std::vector<std::vector<std::atomic<int>>> done;
+      for (const size_t tiles : parts) done.emplace_back(tiles);
+      team->Run([&](Worker& worker) {
+        worker.ForTiles(parts, [&](size_t part, size_t begin, size_t end) {
+          ASSERT_LT(begin, end);
+          ASSERT_LE(end, parts[part]);
+          for (size_t i = begin; i < end; ++i) ++done[part][i];
+        });
+      });
+      for (const auto& list : done) {
+        for (const auto& times : list) ASSERT_EQ(times, 1);
+      }
+    }
+  }
+}
+
+// While nobody has finished, a worker does its own share of each list and nothing else.
+TEST(ForTiles, OwnSharesOfEveryListFirst) {
+  auto team = Team(2);
+  const std::vector<size_t> parts = {40, 8};
+  std::vector<std::vector<size_t>> first(2);  // of each worker, tiles counted over both lists
+  std::atomic<int> halfway{0};
+  team->Run([&](Worker& worker) {
+    auto& mine = first[static_cast<size_t>(worker.index())];
+    bool waited = false;
+    worker.ForTiles(parts, [&](size_t part, size_t begin, size_t end) {
+      if (waited) return;
+      for (size_t i = begin; i < end; ++i) mine.push_back(part * 40 + i);
+      if (mine.size() < 20) return;
+      waited = true;
+      ++halfway;
+      WaitUntil([&] { return halfway == 2; });
     });
-    std::set<size_t> all;
-    for (const auto& list : taken) all.insert(list.begin(), list.end());
-    EXPECT_EQ(all.size(), 1000u);
-    EXPECT_EQ(*all.rbegin(), 999u);
+  });
+  for (size_t w = 0; w < 2; ++w) {
+    for (const size_t i : first[w]) {
+      const bool own = i < 40 ? i / 20 == w : (i - 40) / 4 == w;
+      EXPECT_TRUE(own) << w << " did " << i;
+    }
+  }
+}
+
+// Two sockets: workers meet on their node, then the nodes. The machine is made up, so binding
+// fails, which may cost speed only.
+TEST(Barrier, TwoLevelsOnSeveralNodes) {
+  for (const std::vector<int>& nodes :
+       std::vector<std::vector<int>>{{0, 0, 1, 1}, {0, 1, 1, 1, 2}, {2, 0, 2}, {1, 1}}) {
+    Topology machine;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      machine.cores.push_back({.numa_node = nodes[i], .cpus = {static_cast<int>(i)}});
+    }
+    machine.cpus = static_cast<int>(nodes.size());
+    machine.numa_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
+    const int all = static_cast<int>(nodes.size());
+    auto team = ThreadTeam::Create(all, machine);
+    ASSERT_TRUE(team.ok());
+    for (int threads = all; threads > 0; --threads) {
+      std::vector<int> cells(static_cast<size_t>(threads));
+      std::atomic<int> wrong{0};
+      (*team)->Run(
+          [&](Worker& worker) {
+            for (int round = 1; round <= 300; ++round) {
+              cells[static_cast<size_t>(worker.index())] = round;
+              worker.Barrier();
+              for (const int cell : cells) wrong += cell != round;
+              worker.Barrier();
+            }
+          },
+          threads);
+      EXPECT_EQ(wrong, 0) << threads << " threads";
+    }
   }
 }
 

@@ -4,7 +4,8 @@
 // The cache holds one latent per position for all heads: key = [c | k_rope],
 // value = c, with c [kv_rank] normed and k_rope [rope] rotated. Both up
 // projections are absorbed: a head's query becomes [k_b q_nope | q_rope], and
-// its output is v_b times the attended latent. Scores equal the paper's form.
+// its output is v_b times the attended latent. Scores equal the paper's form. Decode has six
+// barriers here, five without a low-rank query.
 #include <algorithm>
 #include <cmath>
 
@@ -91,54 +92,45 @@ void Bind(Binder& b, const Config& c, Weights* w) {
 void Project(Pass& pass, const LayerWeights& w, const Input& in, size_t stride) {
   const Config& c = pass.config;
   const LatentConfig& mla = c.latent;
+  const Workspace& ws = pass.ws;
   const size_t q_rows = c.heads * (mla.nope_dim + mla.rope_dim);
-  MatMul(pass, in, stride, {{w.kv_a, pass.ws.qkv + c.q_dim()}});
+  const Product key{w.kv_a, ws.qkv + c.q_dim(), stride};
   if (!mla.q_rank) {
-    MatMul(pass, in, q_rows, {{w.q, pass.ws.q_full}});
+    MatMul(pass, in, {key, {w.q, ws.q_full, q_rows}});
     return;
   }
-  MatMul(pass, in, mla.q_rank, {{w.q_a, pass.ws.q_low}});
+  MatMul(pass, in, {key, {w.q_a, ws.q_low, mla.q_rank}});
   pass.Barrier();
-  const Input low = pass.ws.q_low_in.View(pass.rows(), mla.q_rank);
-  NormShare(pass, pass.ws.q_low, w.q_a_norm, low, ReadsInt8(w.q_b));
-  pass.Barrier();
-  MatMul(pass, low, q_rows, {{w.q_b, pass.ws.q_full}});
+  const Input low = pass.own.q_low_in.View(pass.rows(), mla.q_rank);
+  NormRows(pass, ws.q_low, w.q_a_norm, low, ReadsInt8(w.q_b));
+  pass.RowBarrier();
+  MatMul(pass, low, {{w.q_b, ws.q_full, q_rows}});
 }
 
-// Per row: norm the latent, rotate the shared key and every head's rope part, store key and value,
-// lay the heads' nope parts out as inputs of k_b.
-void RotateAndStoreLatent(Pass& pass, size_t layer, const Input& nope, size_t stride) {
+// The row's latent normed, its shared key rotated, both stored.
+void StoreLatent(Pass& pass, size_t layer, size_t t, float* key) {
+  const LatentConfig& mla = pass.config.latent;
+  NormVector(pass.config, pass.weights.layers[layer].kv_a_norm, key, mla.kv_rank, key);
+  RotateHead(pass, layer, t, key + mla.kv_rank);
+  StoreKeyValue(pass, layer, 0, t, key, key);
+}
+
+// Head h of every row: rope part rotated, nope part multiplied with k_b, into its query.
+void AbsorbKey(Pass& pass, size_t layer, size_t h, const Input& nope, size_t stride) {
   const Config& c = pass.config;
   const LatentConfig& mla = c.latent;
-  const LayerWeights& w = pass.weights.layers[layer];
-  const size_t head_dim = mla.nope_dim + mla.rope_dim;
-  const auto [begin, end] = pass.worker.Share(pass.rows());
-  for (size_t t = begin; t < end; ++t) {
-    float* q = pass.ws.qkv + t * stride;
-    float* key = q + c.q_dim();
-    NormVector(c, w.kv_a_norm, key, mla.kv_rank, key);
-    RotateHead(pass, layer, t, key + mla.kv_rank);
-    StoreKeyValue(pass, layer, 0, t, key, key);
-    for (size_t h = 0; h < c.heads; ++h) {
-      float* head = pass.ws.q_full + (t * c.heads + h) * head_dim;
-      std::copy_n(head, mla.nope_dim, nope.row(t * c.heads + h));
-      RotateHead(pass, layer, t, head + mla.nope_dim);
-      std::copy_n(head + mla.nope_dim, mla.rope_dim, q + h * c.key_dim + mla.kv_rank);
-    }
+  const Weight& k_b = pass.weights.layers[layer].k_b;
+  float* const queries = pass.ws.qkv + h * c.key_dim;
+  for (size_t t = 0; t < pass.rows(); ++t) {
+    const size_t row = t * c.heads + h;
+    float* const head = pass.ws.q_full + row * (mla.nope_dim + mla.rope_dim);
+    std::copy_n(head, mla.nope_dim, nope.row(row));
+    if (ReadsInt8(k_b)) QuantiseRow(nope.row(row), nope.act, row);
+    RotateHead(pass, layer, t, head + mla.nope_dim);
+    std::copy_n(head + mla.nope_dim, mla.rope_dim, queries + t * stride + mla.kv_rank);
   }
-}
-
-// out column block of each head = weight.Expert(head) times that head's row of `in` [R * heads][k].
-void PerHead(Pass& pass, const Weight& weight, const Input& in, float* out, size_t head_stride,
-             size_t stride) {
-  if (ReadsInt8(weight)) {
-    QuantiseRows(pass, in);
-    pass.Barrier();
-  }
-  for (size_t h = 0; h < pass.config.heads; ++h) {
-    MatMulRows(pass, weight.Expert(h), in, pass.ws.head_rows + h * pass.ws.max_rows, pass.rows(),
-               out + h * head_stride, stride);
-  }
+  MatMulAlone(pass, k_b.Expert(h), nope, pass.ws.head_rows + h * pass.ws.max_rows, pass.rows(),
+              queries, stride);
 }
 
 void LatentAttention(Pass& pass, size_t layer, const Input& in) {
@@ -150,25 +142,48 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   pass.Barrier();
 
   const Input nope = pass.ws.nope_in.View(R * c.heads, mla.nope_dim);
-  RotateAndStoreLatent(pass, layer, nope, stride);
-  pass.Barrier();
-  PerHead(pass, w.k_b, nope, pass.ws.qkv, c.key_dim, stride);
+  const size_t parts[] = {c.heads, R};
+  pass.worker.ForTiles(parts, [&](size_t part, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      if (part == 0) {
+        AbsorbKey(pass, layer, i, nope, stride);
+      } else {
+        StoreLatent(pass, layer, i, pass.ws.qkv + i * stride + c.q_dim());
+      }
+    }
+  });
   pass.Barrier();
 
   const Input latent = pass.ws.latent_in.View(R * c.heads, mla.kv_rank);
   Input by_row = latent;  // the same memory as [R][heads * kv_rank]
-  by_row.rows = R;
-  by_row.k = c.heads * mla.kv_rank;
-  Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, false);
+  by_row.rows = by_row.act.rows = R;
+  by_row.k = by_row.act.k = c.heads * mla.kv_rank;
+  const bool int8 = ReadsInt8(w.v_b);
+  const bool quantised = Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, int8);
   pass.Barrier();
+  if (int8 && !quantised) {
+    QuantiseRows(pass, by_row);
+    pass.Barrier();
+  }
+
   const Input out = pass.ws.attn_in.View(R, c.heads * mla.head_value_dim);
-  PerHead(pass, w.v_b, latent, out.f32, mla.head_value_dim, out.k);
+  const bool whole_blocks = mla.head_value_dim % kActBlock == 0;
+  pass.worker.ForTiles(c.heads, [&](size_t begin, size_t end) {
+    for (size_t h = begin; h < end; ++h) {
+      const size_t first = h * mla.head_value_dim, last = first + mla.head_value_dim;
+      MatMulAlone(pass, w.v_b.Expert(h), latent, pass.ws.head_rows + h * pass.ws.max_rows, R,
+                  out.f32 + first, out.k);
+      for (size_t t = 0; ReadsInt8(w.o) && whole_blocks && t < R; ++t) {
+        QuantisePart(out.row(t), out.act, t, first, last);
+      }
+    }
+  });
   pass.Barrier();
-  if (ReadsInt8(w.o)) {
+  if (ReadsInt8(w.o) && !whole_blocks) {
     QuantiseRows(pass, out);
     pass.Barrier();
   }
-  MatMul(pass, out, c.dim, {{w.o, pass.ws.branch}});
+  MatMul(pass, out, {{w.o, pass.ws.branch, c.dim}});
 }
 
 void Forward(Pass& pass) { DecoderForward(pass, LatentAttention); }
