@@ -3,6 +3,8 @@
 //   matmul_bench --benchmark_filter='Q4_K/panels'
 // "l2": a matrix that stays in the L2 cache, so the kernel alone. "layer": one of a 1B
 // model, with quantising the inputs. "ram": past any cache, few tokens: GB/s of weights.
+// "prefill": float formats, 2048 x 2048 in windows of 128 rows, by our kernel in tiles of 32 as
+// prefill has them and by oneDNN, whose implementation is the row's label.
 // best_GMAC/s and MAC/cycle are of the fastest call ("ram": of 1024 rows): what other
 // processes take does not count. The clock is measured beside it, by adds that wait for
 // each other.
@@ -12,14 +14,18 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hwy/aligned_allocator.h"
 #include "quant/format.h"
 #include "simd/activations.h"
 #include "simd/matmul.h"
+#include "src/machine/onednn.h"
 
 namespace sluice {
 namespace {
@@ -149,6 +155,78 @@ void MatMulBench(benchmark::State& state, const Format& format, bool panels, con
                                               benchmark::Counter::kIsRate);
 }
 
+// Our kernel, or one form of oneDNN's.
+void PrefillBench(benchmark::State& state, const Format& format, bool panels,
+                  std::optional<OneDnn::Form> form) {
+  constexpr size_t kRows = 2048, kK = 2048, kTokens = 512, kWindow = 128, kOurTile = 32;
+  Buffer weights = RandomRows(format, kRows, kK);
+  if (panels) weights = ToPanels(format, weights, kRows, kK);
+  std::vector<float> x(kTokens * kK), out(kTokens * kRows), tile(kTokens * kOurTile);
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  for (float& v : x) v = normal(random);
+  Buffer scratch = hwy::AllocateAligned<uint8_t>(MatMulScratchBytes(kK));
+  const std::unique_ptr<OneDnn> onednn = OneDnn::Create(1);
+  MatMulArgs args;
+  args.panels = panels;
+  args.k = kK;
+  args.tokens = kTokens;
+  args.f32 = x.data();
+  args.f32_stride = kK;
+  args.scratch = scratch.get();
+  const auto multiply = [&](size_t first, size_t rows, float* to, size_t stride) {
+    args.weights = weights.get() + (panels ? first / kPanelRows * kK * format.panel_block_bytes
+                                           : first * format.RowBytes(kK));
+    args.rows = args.row_end = rows;
+    args.out = to;
+    args.out_stride = stride;
+    if (!form) {
+      format.matmul(args);
+    } else if (const Status s = onednn->Multiply(0, format, *form, args); !s.ok()) {
+      state.SkipWithError(s.message().c_str());
+    }
+  };
+  double best = 1e9;
+  size_t first = 0;
+  for (auto _ : state) {
+    const Clock::time_point begin = Clock::now();
+    if (form) {
+      multiply(first, kWindow, out.data() + first, kRows);
+    } else {
+      for (size_t row = first; row < first + kWindow; row += kOurTile) {
+        multiply(row, kOurTile, tile.data(), kOurTile);
+        for (size_t t = 0; t < kTokens; ++t) {
+          std::copy_n(tile.data() + t * kOurTile, kOurTile, out.data() + t * kRows + row);
+        }
+      }
+    }
+    benchmark::DoNotOptimize(out.data());
+    best = std::min(best, Seconds(begin, Clock::now()));
+    first = (first + kWindow) % kRows;
+  }
+  constexpr double kCall = static_cast<double>(kWindow * kK * kTokens);
+  state.counters["best_GMAC/s"] = kCall / best / 1e9;
+  state.counters["MAC/cycle"] = kCall / best / CyclesPerSecond();
+  if (form) state.SetLabel(onednn->Implementation(0));
+}
+
+void RegisterPrefill(const Format& format, bool panels) {
+  const auto add = [&](const char* who, std::optional<OneDnn::Form> form) {
+    const std::string name =
+        std::string(format.name) + (panels ? "/panels/prefill/" : "/rows/prefill/") + who;
+    benchmark::RegisterBenchmark(name.c_str(), [=, &format](benchmark::State& state) {
+      PrefillBench(state, format, panels, form);
+    });
+  };
+  add("sluice", {});
+  if (!OneDnn::Create(1)) return;
+  for (const auto& [who, form] : {std::pair("onednn-in-place", OneDnn::Form::kInPlace),
+                                  std::pair("onednn-floats", OneDnn::Form::kFloats),
+                                  std::pair("onednn-bf16", OneDnn::Form::kBF16)}) {
+    if (OneDnn::Offers(format, form)) add(who, form);
+  }
+}
+
 void QuantiseBench(benchmark::State& state) {
   constexpr size_t kWidth = 2048;
   std::vector<float> x(kWidth);
@@ -169,6 +247,7 @@ void RegisterAll() {
   for (const Format* format : Formats()) {
     for (const bool panels : {true, false}) {
       if (panels && format->panel_block_bytes == 0) continue;
+      if (format->block_values == 1) RegisterPrefill(*format, panels);
       for (const Shape& shape : kShapes) {
         for (const size_t tokens : kTokens) {
           if (tokens < shape.least_tokens || tokens > shape.most_tokens) continue;

@@ -102,6 +102,8 @@ class Side {
     o.weights = setup.weights;
     ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(setup.huge_pages));
     o.kv_type = setup.kv_type;
+    o.relaxed = setup.relaxed;
+    o.warn = Warn;
     o.adapt_threads = false;  // what -t says is what is measured
     o.threads = setup.threads;
     o.threads_batch = setup.threads_batch;

@@ -200,6 +200,7 @@ Result<std::vector<BenchSetup>> Setups(const BenchFlags& flags) {
   ASSIGN_OR_RETURN(const auto prefill, ParseNumbers("-tb", flags.threads_batch, 0, kMostThreads));
   ASSIGN_OR_RETURN(const auto models, FindModels(flags));
   std::vector<BenchSetup> setups(1), more;
+  setups[0].relaxed = flags.relaxed;
   // Multiplies the setups by the values of one member, which then varies fastest.
   const auto cross = [&](const auto& values, const auto& set) {
     more.clear();
@@ -296,6 +297,7 @@ void BenchFlags::AddTo(CLI::App& c) {
   list("--ctv,--cache-type-v", value_type, "-ctv: must be what -ctk has");
   list("--weights", weights, "auto, panels, repack, gguf, as in sluice run")->capture_default_str();
   list("--huge-pages", huge_pages, "auto, on, off, as in sluice run")->capture_default_str();
+  c.add_flag("--relaxed", relaxed, "Prefill may use oneDNN, as in sluice run");
   list("--ngl,--n-gpu-layers,--fa,--flash-attn,--mmp,--mmap", ignored,
        "-ngl, -fa, -mmp: accepted and ignored")
       ->type_name("X");

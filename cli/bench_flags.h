@@ -21,6 +21,7 @@ struct BenchSetup {
   KvType kv_type = KvType::kF16;
   size_t batch = 512;                  // rows of a pass of a prompt
   int threads = 0, threads_batch = 0;  // 0: as RunnerOptions has it
+  bool relaxed = false;
 
   bool operator==(const BenchSetup&) const = default;
 };
@@ -43,6 +44,7 @@ struct BenchFlags {
   std::vector<std::string> positional_models, models, prompt{"512"}, generate{"128"}, depth{"0"},
       prompt_generate, batch{"512"}, micro_batch, threads{"0"}, threads_batch{"0"}, kv_type{"auto"},
       value_type, weights{"auto"}, huge_pages{"auto"}, concurrency{"1"};
+  bool relaxed = false;
   std::vector<std::string> ignored;
 
   void AddTo(CLI::App& command);

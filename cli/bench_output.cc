@@ -151,6 +151,7 @@ boost::json::object BenchRowJson(const BenchRow& row) {
   o["concurrency"] = r.test.concurrency;
   o["weights"] = LoadModeName(row.setup.weights);
   o["huge_pages"] = row.setup.huge_pages;
+  o["relaxed"] = row.setup.relaxed;
   o["ci95_low_ts"] = ci ? Optional(ci->low) : nullptr;
   o["ci95_high_ts"] = ci ? Optional(ci->high) : nullptr;
   o["gb_s"] = r.gb_s();

@@ -67,6 +67,9 @@ void ModelFlags::AddTo(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--portable", portable,
                    "The same bytes on every CPU: no products that only some CPUs have");
+  command.add_flag("--relaxed", relaxed,
+                   "May use libraries whose results depend on the batch (oneDNN); bytes are then\n"
+                   "not the same from run to run of another shape");
   command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
                      "Accepted and ignored: sluice runs on the CPU");
 }
@@ -79,7 +82,13 @@ Result<RunnerOptions> ModelFlags::Options() const {
   ASSIGN_OR_RETURN(o.placement.numa, ParseNumaMode(numa));
   o.placement.lock = mlock;
   ASSIGN_OR_RETURN(o.activations, ParseActivations(activations));
+  if (portable && relaxed) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--relaxed, --portable: expected one of them, found both; --portable keeps the "
+                  "bytes, --relaxed gives them up");
+  }
   o.portable = portable;
+  o.relaxed = relaxed;
   o.context = context;
   o.chunk = chunk;
   o.threads = threads;
@@ -111,7 +120,10 @@ Result<std::string> FindOrOffer(const std::string& name) {
 
 Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags) {
-  ASSIGN_OR_RETURN(const RunnerOptions options, flags.Options());
+  ASSIGN_OR_RETURN(RunnerOptions options, flags.Options());
+  options.warn = [command](const std::string& line) {
+    std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), line.c_str());
+  };
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.name()));
   if (!flags.gpu_layers.empty() && flags.gpu_layers != "0") {
     std::fprintf(stderr, "sluice %s: -ngl is ignored, sluice runs on the CPU\n", command.c_str());

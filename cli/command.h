@@ -46,7 +46,7 @@ struct ModelFlags {
   size_t context = 0;
   size_t chunk = 512;
   int threads = 0, threads_batch = 0;
-  bool portable = false;
+  bool portable = false, relaxed = false;
   std::string gpu_layers;
 
   void AddTo(CLI::App& command);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "src/machine/bandwidth.h"
 #include "src/machine/machine_profile.h"
@@ -50,6 +51,28 @@ Status CheckOptions(const Config& c, const Model& model, const RunnerOptions& o)
   return Status();
 }
 
+void AppendLine(const std::string& line, std::string* lines) {
+  *lines += (lines->empty() ? "" : "\n") + line;
+}
+
+// The largest matrix of each float format, held in panels and held in rows.
+std::vector<KernelMatrix> FloatMatrices(const Weights& weights) {
+  std::vector<KernelMatrix> found;
+  const auto look = [&](const Weight& w) {
+    if (!OneDnn::Offers(*w.format, OneDnn::Form::kFloats)) return;
+    const KernelMatrix m{w.format, w.data, w.panels, w.exact, w.rows, w.k};
+    for (KernelMatrix& f : found) {
+      if (f.format != m.format || f.panels != m.panels) continue;
+      if (f.rows * f.k < m.rows * m.k) f = m;
+      return;
+    }
+    found.push_back(m);
+  };
+  for (const LayerWeights& layer : weights.layers) ForEachMatrix(layer, look, look);
+  look(weights.output);
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path,
@@ -72,17 +95,19 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   if (o.context == 0) o.context = DefaultContext(c, o);
   o.chunk = std::min(o.chunk, o.context);
   RETURN_IF_ERROR(CheckOptions(c, *r->model_, o));
+  r->load_note_ = r->model_->load_note();
+  if (o.relaxed) r->ChooseRelaxed();
   ASSIGN_OR_RETURN(r->workspace_,
-                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()), o.context));
+                   Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()), o.context,
+                                     r->relaxed_.get()));
   r->workspace_->portable = o.portable;
   ASSIGN_OR_RETURN(r->pool_,
                    KvPool::Create(KvShapeOf(c, *o.kv_type),
                                   KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
-  r->load_note_ = r->model_->load_note();
   if (o.placement.lock) {
     Status locked = r->pool_->Lock();
     if (locked.ok()) locked = r->workspace_->Lock();
-    if (!locked.ok()) r->load_note_ += (r->load_note_.empty() ? "" : "\n") + locked.message();
+    if (!locked.ok()) AppendLine(locked.message(), &r->load_note_);
   }
   r->load_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -99,6 +124,13 @@ Status ModelRunner::MakeTeam() {
   ASSIGN_OR_RETURN(team_, ThreadTeam::Create(std::max(o.threads, o.threads_batch)));
   team_->SetRates(WorkerRates(ThisMachine(), profile, team_->size()));
   return Status();
+}
+
+void ModelRunner::ChooseRelaxed() {
+  const RunnerOptions& o = options_;
+  relaxed_ = std::make_unique<RelaxedMatMul>(FloatMatrices(model_->weights()), kFewRows + 1,
+                                             o.chunk, *team_, o.warn, o.relaxed_gain);
+  AppendLine(relaxed_->note(), &load_note_);
 }
 
 double ModelRunner::ReadBandwidth() {

@@ -5,11 +5,13 @@
 #define SLUICE_SRC_ENGINE_MODEL_RUNNER_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "src/base/status.h"
+#include "src/machine/relaxed_matmul.h"
 #include "src/machine/team_size.h"
 #include "src/model/model.h"
 
@@ -29,6 +31,11 @@ struct RunnerOptions {
   bool adapt_threads = true;
   // The same bytes on every CPU: float products where this CPU has faster ones of its own.
   bool portable = false;
+  // Prefill of float weights by oneDNN where that measures faster: bytes then depend on the rows of
+  // a pass. By how much faster; and who is told, once and by any thread, should it fail later.
+  bool relaxed = false;
+  double relaxed_gain = RelaxedMatMul::kLeastGain;
+  std::function<void(const std::string&)> warn;
 };
 
 class ModelRunner {
@@ -46,7 +53,8 @@ class ModelRunner {
   int decode_threads() const { return options_.threads; }
   int prefill_threads() const { return options_.threads_batch; }
   double load_seconds() const { return load_seconds_; }
-  // What was asked for and could not be had, a line each, without a newline at the end.
+  // What was asked for and could not be had, and what --relaxed measured and took, a line each,
+  // without a newline at the end.
   const std::string& load_note() const { return load_note_; }
   // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
   // half a second), then remembered; 0 if it cannot be.
@@ -65,9 +73,11 @@ class ModelRunner {
  private:
   ModelRunner() = default;
   Status MakeTeam();
+  void ChooseRelaxed();
   RunnerOptions options_;
   std::unique_ptr<ThreadTeam> team_;
   TeamSize decode_size_;
+  std::unique_ptr<RelaxedMatMul> relaxed_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<KvPool> pool_;

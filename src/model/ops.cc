@@ -10,6 +10,7 @@
 #include "simd/attention.h"
 #include "simd/vector_ops.h"
 #include "src/base/check.h"
+#include "src/machine/relaxed_matmul.h"
 #include "src/model/kv_cache.h"
 #include "src/model/rope.h"
 
@@ -61,18 +62,24 @@ void Multiply(Worker& worker, const Workspace& ws, const Weight& w, const Picked
   args.scratch = ws.MatMulScratch(static_cast<size_t>(worker.index()));
   if (w.exact) {
     MatMulDecoded(*w.format, args);
-  } else {
+  } else if (!ws.relaxed ||
+             !ws.relaxed->Multiply(static_cast<size_t>(worker.index()), *w.format, args)) {
     w.format->matmul(args);
   }
   for (size_t t = 0; w.bias && t < from.count; ++t) Add(w.bias, w.rows, out + t * stride);
 }
 
+bool TakesRelaxed(const Workspace& ws, const Weight& w, size_t rows) {
+  return ws.relaxed && ws.relaxed->Takes(*w.format, w.panels, rows);
+}
+
 // Output columns of one tile of work. Many rows: what a kernel expands at a time. Few: a stretch
 // of memory long enough to stream (64 KB is 3 us), and at least four tiles for each worker.
-size_t TileColumns(const Weight& w, size_t rows, const Worker& worker) {
-  if (rows > kFewRows) return kTileColumns;
+size_t TileColumns(const Workspace& ws, const Weight& w, size_t rows, const Worker& worker) {
+  const bool relaxed = TakesRelaxed(ws, w, rows);
+  if (rows > kFewRows && !relaxed) return kTileColumns;
   constexpr size_t kStreamBytes = size_t{64} << 10;
-  const size_t stream = kStreamBytes / w.format->RowBytes(w.k);
+  const size_t stream = relaxed ? kRelaxedTileColumns : kStreamBytes / w.format->RowBytes(w.k);
   const size_t share = w.rows / (4 * static_cast<size_t>(worker.count()));
   const size_t columns = std::min({stream, share, kWideTileColumns});
   return std::max<size_t>(1, columns / kTileColumns) * kTileColumns;
@@ -82,10 +89,11 @@ size_t Tiles(size_t n, size_t tile) { return (n + tile - 1) / tile; }
 
 // Tiles [begin, end) of a product. Many rows go through a tile of their own: the kernel adds to it
 // chunk by chunk of k, which in an output of long rows would fall into few sets of the caches.
+// oneDNN has buffers of its own, and prepares its inputs once for all columns.
 void MultiplyTiles(Worker& worker, const Workspace& ws, const Weight& w, const PickedRows& from,
                    size_t tile, size_t begin, size_t end, float* out, size_t stride) {
   const size_t last = std::min(end * tile, w.rows);
-  if (from.count <= kFewRows) {
+  if (from.count <= kFewRows || TakesRelaxed(ws, w, from.count)) {
     const size_t first = begin * tile;
     return Multiply(worker, ws, w.Rows(first, last - first), from, out + first, stride);
   }
@@ -193,7 +201,9 @@ void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm) {
 
 void MatMul(Pass& pass, const Input& in, std::initializer_list<Product> products) {
   const PickedRows from{in, nullptr, in.rows};
-  const auto tile = [&](const Product& p) { return TileColumns(p.weight, in.rows, pass.worker); };
+  const auto tile = [&](const Product& p) {
+    return TileColumns(pass.ws, p.weight, in.rows, pass.worker);
+  };
   size_t tiles[kMostProducts];
   DCHECK(products.size() <= kMostProducts);
   size_t* next = tiles;
@@ -240,7 +250,7 @@ void GateUpTile(Pass& pass, const MlpHalf& mlp, const PickedRows& from, size_t f
 }  // namespace
 
 void GateUp(Pass& pass, const MlpHalf& mlp, const Input& in) {
-  const size_t columns = mlp.hidden.k, tile = TileColumns(mlp.up, in.rows, pass.worker);
+  const size_t columns = mlp.hidden.k, tile = TileColumns(pass.ws, mlp.up, in.rows, pass.worker);
   pass.worker.ForTiles(Tiles(columns, tile), [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const size_t first = i * tile, n = std::min(tile, columns - first);
@@ -669,8 +679,11 @@ void ExpertsGateUp(Pass& pass, const LayerWeights& w, const Input& in) {
   const Input hidden = pass.ws.expert_in.View(pass.rows() * moe.used, dim);
   const Input shared = pass.ws.mlp_in.View(pass.rows(), shared_dim);
   const MlpHalf shared_mlp{w.shared_gate, w.shared_up, shared, ReadsInt8(w.shared_down)};
-  const auto tile_of = [&](size_t rows) { return TileColumns(w.expert_up, rows, pass.worker); };
-  const size_t shared_tile = w.shared_up ? TileColumns(w.shared_up, in.rows, pass.worker) : 1;
+  const auto tile_of = [&](size_t rows) {
+    return TileColumns(pass.ws, w.expert_up, rows, pass.worker);
+  };
+  const size_t shared_tile =
+      w.shared_up ? TileColumns(pass.ws, w.shared_up, in.rows, pass.worker) : 1;
   ForExpertTiles(
       pass, dim, tile_of,
       [&](size_t e, size_t slot, size_t slots, size_t i) {
@@ -691,9 +704,11 @@ void ExpertsDown(Pass& pass, const LayerWeights& w) {
   const Config& c = pass.config;
   const Input hidden = pass.ws.expert_in.View(pass.rows() * c.moe.used, c.moe.ffn_dim);
   const Input shared = pass.ws.mlp_in.View(pass.rows(), c.moe.shared_ffn_dim);
-  const auto tile_of = [&](size_t rows) { return TileColumns(w.expert_down, rows, pass.worker); };
+  const auto tile_of = [&](size_t rows) {
+    return TileColumns(pass.ws, w.expert_down, rows, pass.worker);
+  };
   const size_t shared_tile =
-      w.shared_down ? TileColumns(w.shared_down, shared.rows, pass.worker) : 1;
+      w.shared_down ? TileColumns(pass.ws, w.shared_down, shared.rows, pass.worker) : 1;
   ForExpertTiles(
       pass, c.dim, tile_of,
       [&](size_t e, size_t slot, size_t slots, size_t i) {
@@ -746,7 +761,7 @@ Input GatherLogitRows(Pass& pass, bool quantise, bool deferred) {
 void OutputLogits(const Config& config, Worker& worker, const Workspace& ws, const Weight& output,
                   const Input& in, const LogitsOut& out) {
   static_assert(kTileColumns % kLogitBlock == 0);
-  const size_t tile = TileColumns(output, in.rows, worker);
+  const size_t tile = TileColumns(ws, output, in.rows, worker);
   worker.ForTiles(Tiles(config.vocab, tile), [&](size_t begin, size_t end) {
     MultiplyTiles(worker, ws, output, {in, nullptr, in.rows}, tile, begin, end, out.values,
                   config.vocab);

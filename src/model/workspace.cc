@@ -55,9 +55,11 @@ Input InputBuffer::View(size_t rows, size_t k) const {
 }
 
 Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max_rows,
-                                                     size_t workers, size_t context) {
+                                                     size_t workers, size_t context,
+                                                     RelaxedMatMul* relaxed) {
   std::unique_ptr<Workspace> ws(new Workspace);
   ws->max_rows = max_rows;
+  ws->relaxed = relaxed;
   ws->own_.resize(workers);
   const size_t R = max_rows, S = R * c.moe.used;
   const LatentConfig& mla = c.latent;
@@ -114,7 +116,7 @@ Result<std::unique_ptr<Workspace>> Workspace::Create(const Config& c, size_t max
     }
     l.Add(&ws->attention_states, kSplitRows * c.heads * units * AttentionStateFloats(kv));
     l.Add(&ws->units_done, kSplitRows * c.kv_heads);
-    l.Add(&ws->tiles_, workers * 2 * TileFloats(R));
+    l.Add(&ws->tiles_, workers * 2 * ws->TileFloats());
     l.Add(&ws->matmul_scratch_, workers * ws->matmul_bytes_);
     l.Add(&ws->attention_scratch_, workers * ws->attention_bytes_);
   };

@@ -17,6 +17,8 @@
 
 namespace sluice {
 
+class RelaxedMatMul;
+
 // A matmul input: rows as floats, and quantised where an integer format reads them.
 struct Input {
   float* f32 = nullptr;  // [rows][k]
@@ -41,6 +43,7 @@ constexpr size_t kPrivateRows = 2;
 // Output columns of a product that a worker computes, activates and writes at a time, where many
 // rows share them; and the most, where few do.
 constexpr size_t kTileColumns = 32;
+constexpr size_t kRelaxedTileColumns = 128;  // of a product by oneDNN
 constexpr size_t kWideTileColumns = 1024;
 // Rows that a kernel takes at once from the panels themselves: few.
 constexpr size_t kFewRows = 8;
@@ -67,15 +70,17 @@ struct RowBuffers {
 class Workspace {
  public:
   // For passes of up to max_rows rows on up to `workers` workers, over sequences of up to `context`
-  // positions.
+  // positions. relaxed: null, or what takes products of many rows; must outlive this.
   static Result<std::unique_ptr<Workspace>> Create(const Config& config, size_t max_rows,
-                                                   size_t workers, size_t context);
+                                                   size_t workers, size_t context,
+                                                   RelaxedMatMul* relaxed = nullptr);
 
   // Keeps it in RAM; the error says what it would take.
   Status Lock() const { return arena_.Lock("the workspace"); }
 
   size_t max_rows = 0;
   bool portable = false;  // the same bytes on every CPU
+  RelaxedMatMul* relaxed = nullptr;
   size_t logit_rows = 0;  // rows of shared.norm_in that the last pass left for the output matrix
   RowBuffers shared;
   const RowBuffers& OwnRows(size_t worker) const { return own_[worker]; }
@@ -116,9 +121,10 @@ class Workspace {
   float* attention_states = nullptr;  // [kSplitRows][kv heads][units][group][AttentionStateFloats]
   std::atomic<uint32_t>* units_done = nullptr;  // [kSplitRows][kv heads]; 0 between passes
 
-  // One worker's tile of each of two products: [R][kTileColumns] or [kFewRows][kWideTileColumns].
+  // One worker's tile of each of two products: [R][kTileColumns], relaxed
+  // [R][kRelaxedTileColumns], or [kFewRows][kWideTileColumns].
   float* Tile(size_t worker, size_t product) const {
-    return tiles_ + (2 * worker + product) * TileFloats(max_rows);
+    return tiles_ + (2 * worker + product) * TileFloats();
   }
   uint8_t* MatMulScratch(size_t worker) const { return matmul_scratch_ + worker * matmul_bytes_; }
   uint8_t* AttentionScratch(size_t worker) const {
@@ -127,8 +133,9 @@ class Workspace {
 
  private:
   Workspace() = default;
-  static constexpr size_t TileFloats(size_t rows) {
-    return std::max(rows * kTileColumns, kFewRows * kWideTileColumns);
+  size_t TileFloats() const {
+    const size_t columns = relaxed ? kRelaxedTileColumns : kTileColumns;
+    return std::max(max_rows * columns, kFewRows * kWideTileColumns);
   }
   Arena arena_;
   std::vector<RowBuffers> own_;  // [workers], for kPrivateRows rows

@@ -135,6 +135,11 @@ TEST_F(BenchCli, ModelsAndTypesMultiply) {
   EXPECT_EQ(rows[3].at("type_v").as_string(), "f32");
   EXPECT_EQ(rows[3].at("weights").as_string(), "gguf");
   EXPECT_EQ(rows[3].at("huge_pages").as_string(), "off");
+  EXPECT_FALSE(rows[3].at("relaxed").as_bool());
+  const Rows sides = JsonLines({model_, "-p", "2", "-n", "0", "--vs", "--relaxed"});
+  ASSERT_EQ(sides.size(), 2u);
+  EXPECT_FALSE(sides[0].at("relaxed").as_bool());
+  EXPECT_TRUE(sides[1].at("relaxed").as_bool());
 }
 
 TEST_F(BenchCli, MarkdownLooksLikeLlamaBench) {

@@ -216,6 +216,7 @@ TEST_F(CliTest, ErrorsAreOneLineAndTellUsageFromFailure) {
                                              {"-n", "0"},
                                              {"--logit-bias", "x"},
                                              {"--samplers", "magic"},
+                                             {"--relaxed", "--portable"},
                                              {"-c", "4"}}) {
     std::vector<std::string> arguments = {"run", model_, "-p", "a few words more"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
@@ -337,6 +338,17 @@ TEST_F(CliTest, MemoryFlagsChangeNoByte) {
   }
   for (const char* flag : {"--huge-pages", "--numa"}) {
     EXPECT_TRUE(Sluice({"run", model_, "-p", "a", flag, "maybe"}).IsOneLineError(2)) << flag;
+  }
+}
+
+TEST_F(CliTest, RelaxedSaysWhatItTook) {
+  const std::string words(200, 'a');
+  // Without float weights, and with.
+  const std::string floats = TinyModel(TinyLlama("F16")).Write(folder_.path("f16.gguf"));
+  for (const std::string& model : {model_, floats}) {
+    const ProgramResult r = Sluice({"run", model, "-p", words, "-n", "1", "--relaxed"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_NE(r.err.find("sluice run: --relaxed: "), std::string::npos) << r.err;
   }
 }
 
