@@ -58,6 +58,7 @@ double CyclesPerSecond() {
     uint64_t x = 0;
     const Clock::time_point begin = Clock::now();
     for (int i = 0; i < kSteps; ++i) {
+#pragma GCC unroll 8
       for (int j = 0; j < 8; ++j) {
         ++x;
         asm volatile("" : "+r"(x));

@@ -27,13 +27,15 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   for (size_t i = 0; i < n; ++i) Store16(BF16FromF32(in[i]), blocks + 2 * i);
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelBF16>(
-      rows, blocks, panel, [](const Block& b, size_t r, PanelBF16* p) { p->w[r] = Load16(b.w); });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
-  UnpackPanels<Block, PanelBF16>(
-      panel, blocks, rows, [](const PanelBF16& p, size_t r, Block* b) { Store16(p.w[r], b->w); });
+  const size_t even = blocks / 2 * 2;
+  const uint16_t* const last = reinterpret_cast<const uint16_t*>(panel) + even * kPanelRows;
+  for (size_t r = 0; r < kPanelRows; ++r) {
+    for (size_t k = 0; k < even; ++k) {
+      Store16(reinterpret_cast<const PanelBF16*>(panel)[k / 2].w[r][k % 2], rows[r] + 2 * k);
+    }
+    if (even < blocks) Store16(last[r], rows[r] + 2 * even);
+  }
 }
 
 }  // namespace
@@ -44,23 +46,65 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
-struct BF16Codec {
+// Pairs of k in 32 bits, the even one in the low half.
+struct BF16Pairs {
   using Block = PanelBF16;
-  static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenBF16(b.w, row); }
-};
-struct BF16Rows {
-  static constexpr size_t kBytes = 2;
-  static HWY_INLINE hn::Vec<Float4> Load4(const uint8_t* bytes) {
-    const hn::FixedTag<hwy::bfloat16_t, 4> d;
-    return hn::PromoteTo(Float4(), hn::LoadU(d, reinterpret_cast<const hwy::bfloat16_t*>(bytes)));
+  using Raw = VI32;
+  static constexpr size_t kValues = 2;
+  static HWY_INLINE VI32 Load(const Block& b, size_t row) {
+    return hn::LoadU(D32(), reinterpret_cast<const int32_t*>(b.w[row]));
+  }
+  // A pair with a zero.
+  static HWY_INLINE VI32 LoadLast(const Block& b, size_t row) {
+    return hn::PromoteTo(D32(), hn::LoadU(hn::Rebind<uint16_t, DF>(), b.w[0] + row));
+  }
+  static HWY_INLINE void PackLine(BlockRows rows, size_t at, uint8_t* panel) {
+    PackLineOfWords(rows, at, panel);
+  }
+  static HWY_INLINE VF Even(VI32 pairs) { return hn::BitCast(DF(), hn::ShiftLeft<16>(pairs)); }
+  static HWY_INLINE VF Odd(VI32 pairs) {
+    return hn::BitCast(DF(), hn::And(pairs, hn::Set(D32(), static_cast<int32_t>(0xffff0000))));
   }
 };
 
+// One FMA after the other.
+struct BF16Codec : BF16Pairs, FloatMath {
+  static constexpr size_t kSteps = 2;
+  static HWY_INLINE VF Weight(VI32 raw, size_t step) { return step == 0 ? Even(raw) : Odd(raw); }
+  static HWY_INLINE VF BroadcastLast(const float* x) { return Broadcast(x); }
+};
+
+// Pairs times pairs of bfloat16, as the CPU does it (it may round the sum of two products, and
+// takes subnormal numbers for zeros); without the instruction two FMAs, for tests.
+struct BF16Dot : BF16Pairs {
+  using Input = uint16_t;
+  static constexpr size_t kSteps = 1;
+  static HWY_INLINE VF Weight(VI32 raw, size_t) { return hn::BitCast(DF(), raw); }
+  static HWY_INLINE VF Broadcast(const uint16_t* x) { return hn::BitCast(DF(), Broadcast4(x)); }
+  static HWY_INLINE VF BroadcastLast(const uint16_t* x) {
+    return hn::BitCast(DF(), hn::Set(D32(), *x));
+  }
+  static HWY_INLINE VF MulAdd(VF weight, VF x, VF sum) {
+#if HWY_NATIVE_DOT_BF16
+    const hn::Repartition<hwy::bfloat16_t, DF> pairs;
+    VF none = hn::Zero(DF());
+    return hn::ReorderWidenMulAccumulate(DF(), hn::BitCast(pairs, weight), hn::BitCast(pairs, x),
+                                         sum, none);
+#else
+    const VI32 w = hn::BitCast(D32(), weight), a = hn::BitCast(D32(), x);
+    return Fuse(Odd(w), Odd(a), Fuse(Even(w), Even(a), sum));
+#endif
+  }
+};
+
+void ToPanelBF16(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackFloats<BF16Codec>(rows, 0, blocks, panel);
+}
 void MatMulBF16(const MatMulArgs& args) {
-  if (args.panels) {
-    MatMulFloatPanels<BF16Codec>(args);
+  if (args.bf16 != nullptr) {
+    MatMulFloat<BF16Dot>(args);
   } else {
-    MatMulFloatRows<BF16Rows>(args);
+    MatMulFloat<BF16Codec>(args);
   }
 }
 
@@ -73,7 +117,11 @@ namespace sluice {
 
 namespace {
 
+HWY_EXPORT(ToPanelBF16);
 HWY_EXPORT(MatMulBF16);
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelBF16)(rows, blocks, panel);
+}
 void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulBF16)(args); }
 
 }  // namespace
@@ -84,9 +132,10 @@ extern const Format kBF16 = {
     .block_values = 1,
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
+    .dots_bf16 = true,
     .decode = Decode,
     .encode = Encode,
-    .panel_block_bytes = sizeof(PanelBF16),
+    .panel_block_bytes = sizeof(PanelBF16) / 2,
     .to_panel = ToPanel,
     .from_panel = FromPanel,
     .matmul = MatMul,

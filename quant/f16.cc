@@ -27,10 +27,6 @@ void Encode(const float* in, size_t n, uint8_t* blocks) {
   for (size_t i = 0; i < n; ++i) Store16(F16FromF32(in[i]), blocks + 2 * i);
 }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelF16>(rows, blocks, panel,
-                              [](const Block& b, size_t r, PanelF16* p) { p->w[r] = Load16(b.w); });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelF16>(
       panel, blocks, rows, [](const PanelF16& p, size_t r, Block* b) { Store16(p.w[r], b->w); });
@@ -44,25 +40,21 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
-struct F16Codec {
+struct F16Codec : FloatMath {
   using Block = PanelF16;
+  using Raw = VF;
+  static constexpr size_t kValues = 1, kSteps = 1;
   static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenF16(b.w, row); }
-};
-struct F16Rows {
-  static constexpr size_t kBytes = 2;
-  static HWY_INLINE hn::Vec<Float4> Load4(const uint8_t* bytes) {
-    const hn::FixedTag<hwy::float16_t, 4> d;
-    return hn::PromoteTo(Float4(), hn::LoadU(d, reinterpret_cast<const hwy::float16_t*>(bytes)));
+  static HWY_INLINE VF Weight(VF raw, size_t) { return raw; }
+  static HWY_INLINE void PackLine(BlockRows rows, size_t at, uint8_t* panel) {
+    PackLineOfHalves(rows, at, panel);
   }
 };
 
-void MatMulF16(const MatMulArgs& args) {
-  if (args.panels) {
-    MatMulFloatPanels<F16Codec>(args);
-  } else {
-    MatMulFloatRows<F16Rows>(args);
-  }
+void ToPanelF16(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackFloats<F16Codec>(rows, 0, blocks, panel);
 }
+void MatMulF16(const MatMulArgs& args) { MatMulFloat<F16Codec>(args); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -73,7 +65,11 @@ namespace sluice {
 
 namespace {
 
+HWY_EXPORT(ToPanelF16);
 HWY_EXPORT(MatMulF16);
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelF16)(rows, blocks, panel);
+}
 void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulF16)(args); }
 
 }  // namespace

@@ -22,11 +22,6 @@ static_assert(sizeof(Block) == 4);
 void Decode(const uint8_t* blocks, size_t n, float* out) { memcpy(out, blocks, n * sizeof(float)); }
 void Encode(const float* in, size_t n, uint8_t* blocks) { memcpy(blocks, in, n * sizeof(float)); }
 
-void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
-  PackPanels<Block, PanelF32>(rows, blocks, panel, [](const Block& b, size_t r, PanelF32* p) {
-    memcpy(&p->w[r], b.w, sizeof b.w);
-  });
-}
 void FromPanel(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows]) {
   UnpackPanels<Block, PanelF32>(panel, blocks, rows, [](const PanelF32& p, size_t r, Block* b) {
     memcpy(b->w, &p.w[r], sizeof b->w);
@@ -41,20 +36,10 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
-struct F32Rows {
-  static constexpr size_t kBytes = 4;
-  static HWY_INLINE hn::Vec<Float4> Load4(const uint8_t* bytes) {
-    return hn::LoadU(Float4(), reinterpret_cast<const float*>(bytes));
-  }
-};
-
-void MatMulF32(const MatMulArgs& args) {
-  if (args.panels) {
-    MatMulFloatPanels<F32PanelCodec>(args);
-  } else {
-    MatMulFloatRows<F32Rows>(args);
-  }
+void ToPanelF32(BlockRows rows, size_t blocks, uint8_t* panel) {
+  PackFloats<F32Codec>(rows, 0, blocks, panel);
 }
+void MatMulF32(const MatMulArgs& args) { MatMulFloat<F32Codec>(args); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -65,7 +50,11 @@ namespace sluice {
 
 namespace {
 
+HWY_EXPORT(ToPanelF32);
 HWY_EXPORT(MatMulF32);
+void ToPanel(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel) {
+  HWY_DYNAMIC_DISPATCH(ToPanelF32)(rows, blocks, panel);
+}
 void MatMul(const MatMulArgs& args) { HWY_DYNAMIC_DISPATCH(MatMulF32)(args); }
 
 }  // namespace

@@ -68,20 +68,22 @@ void MatMulCodesTarget(const Format& format, const MatMulArgs& args) {
 
 void MatMulDecodedTarget(const Format& format, const MatMulArgs& args) {
   constexpr size_t kColumns = kFloatV * kPanelRows;
-  PanelF32* const panels = reinterpret_cast<PanelF32*>(LayOut(args.scratch).floats);
+  uint8_t* const scratch = LayOut(args.scratch).floats;
+  PanelF32* const panels = reinterpret_cast<PanelF32*>(scratch);
   const size_t row_bytes = format.RowBytes(args.k);
   HWY_ALIGN float values[kChunk];
   for (size_t row = args.row_begin; row < args.row_end; row += kColumns) {
     const size_t valid = std::min(kColumns, args.row_end - row);
     for (size_t k = 0; k < args.k; k += kChunk) {
-      const FloatTileArgs tile{&args, row, valid, k, std::min(kChunk, args.k - k), kChunk};
+      const FloatTileArgs tile{
+          &args, row, valid, k, std::min(kChunk, args.k - k), PanelBytes<F32Codec>(kChunk)};
       for (size_t r = 0; r < valid; ++r) {
         format.decode(args.weights + (row + r) * row_bytes + format.RowBytes(k), tile.count,
                       values);
         PanelF32* const panel = panels + r / kPanelRows * kChunk;
         for (size_t i = 0; i < tile.count; ++i) panel[i].w[r % kPanelRows] = values[i];
       }
-      RunFloatTile<F32PanelCodec>(tile, panels);
+      RunFloatTile<F32Codec>(tile, scratch);
     }
   }
 }

@@ -111,8 +111,7 @@ struct alignas(32) PanelIQ4_XS {
 };
 static_assert(sizeof(PanelIQ4_XS) == 2208);  // 16 * 136 + 32
 
-// ---- floats: one weight per block, [k][16]
-// --------------------------------------------------------
+// ---- floats: [k][16] ----------------------------------------------------------------------------
 
 struct PanelF32 {
   float w[16];
@@ -120,8 +119,9 @@ struct PanelF32 {
 struct PanelF16 {
   uint16_t w[16];
 };
+// Two k, which a bf16 dot instruction multiplies at once: [k / 2][16][2]. An odd last k: [16].
 struct PanelBF16 {
-  uint16_t w[16];
+  uint16_t w[16][2];
 };
 
 static_assert(kPanelRows == 16);

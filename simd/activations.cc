@@ -71,6 +71,16 @@ void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row, size_t 
   }
 }
 
+void RoundBf16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
+  const hn::CappedTag<float, 16> d;
+  const hn::Rebind<hwy::bfloat16_t, decltype(d)> d16;
+  const hn::Rebind<uint16_t, decltype(d)> du16;
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    const auto v = hn::DemoteTo(d16, hn::LoadN(d, x + i, n - i));
+    hn::StoreN(hn::BitCast(du16, v), du16, out + i, n - i);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
 HWY_AFTER_NAMESPACE();
@@ -80,6 +90,7 @@ namespace sluice {
 namespace {
 
 HWY_EXPORT(Quantise);
+HWY_EXPORT(RoundBf16);
 
 constexpr size_t kAlign = 64;
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -114,6 +125,10 @@ ActView MakeActView(void* storage, size_t rows, size_t k) {
 
 void QuantisePart(const float* x, const ActView& a, size_t row, size_t begin, size_t end) {
   HWY_DYNAMIC_DISPATCH(Quantise)(x, a, row, begin, end);
+}
+
+void RoundToBf16(const float* x, size_t n, uint16_t* out) {
+  HWY_DYNAMIC_DISPATCH(RoundBf16)(x, n, out);
 }
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// The one quantised form of a matmul input, shared by every integer weight
-// format (recipe B32): int8 within +-127 in blocks of 32, a float scale and the
-// block sums. Written once per input by QuantiseRow, read by every kernel.
+// The forms of a matmul input beside its floats: bfloat16, and the one quantised form, shared by
+// every integer weight format (recipe B32): int8 within +-127 in blocks of 32, a float scale and
+// the block sums. Written once per input by QuantiseRow, read by every kernel.
 #ifndef SLUICE_SIMD_ACTIVATIONS_H_
 #define SLUICE_SIMD_ACTIVATIONS_H_
 
@@ -48,6 +48,10 @@ void QuantisePart(const float* x, const ActView& a, size_t row, size_t begin, si
 inline void QuantiseRow(const float* x, const ActView& a, size_t row) {
   QuantisePart(x, a, row, 0, a.k);
 }
+
+// out[i] = x[i] rounded to bfloat16, to nearest, ties to even, as this CPU does it (subnormal
+// numbers may become zeros).
+void RoundToBf16(const float* x, size_t n, uint16_t* out);
 
 }  // namespace sluice
 #endif  // SLUICE_SIMD_ACTIVATIONS_H_

@@ -44,7 +44,7 @@ constexpr size_t kRowScratchBytes = kTilePanels * kChunk * kPanelRows * sizeof(f
 struct MatMulScratch {
   ByteUnitSub* units;  // [kTilePanels][kChunkUnits], as ByteUnit or ByteUnitSub
   uint8_t* panel;      // [kPanelChunkBytes]: rows repacked on the fly
-  float* floats;       // [kTilePanels][kChunk][16]: weights of float formats (over units and panel)
+  uint8_t* floats;     // [kTilePanels][kChunk][16] weights of a float format (over units and panel)
   MinUnitSub* mins;    // [kTilePanels][k / 32], as MinUnit or MinUnitSub
 };
 MatMulScratch LayOut(uint8_t* scratch);

@@ -197,8 +197,8 @@ constexpr size_t kMinsAt = std::max(kFloatBytes, kUnitBytes + kPanelChunkBytes);
 }  // namespace
 
 MatMulScratch LayOut(uint8_t* scratch) {
-  return {reinterpret_cast<ByteUnitSub*>(scratch), scratch + kUnitBytes,
-          reinterpret_cast<float*>(scratch), reinterpret_cast<MinUnitSub*>(scratch + kMinsAt)};
+  return {reinterpret_cast<ByteUnitSub*>(scratch), scratch + kUnitBytes, scratch,
+          reinterpret_cast<MinUnitSub*>(scratch + kMinsAt)};
 }
 
 size_t MatMulScratchBytes(size_t k) {

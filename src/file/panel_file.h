@@ -20,8 +20,9 @@
 namespace sluice {
 
 // Raised with every change of quant/panels.h or of this file's layout: older sidecars are then not
-// found. 2: the layout of 1, written in stretches that the page cache holds in 2 MB pages.
-inline constexpr uint32_t kPanelLayoutVersion = 2;
+// found. 2: the layout of 1, written in stretches that the page cache holds in 2 MB pages. 3: BF16
+// in pairs of k.
+inline constexpr uint32_t kPanelLayoutVersion = 3;
 
 class PanelFile {
  public:

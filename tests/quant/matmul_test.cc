@@ -13,7 +13,9 @@
 #include "hwy/aligned_allocator.h"
 #include "hwy/targets.h"
 #include "quant/format.h"
+#include "quant/half.h"
 #include "simd/activations.h"
+#include "simd/attention.h"
 
 namespace sluice {
 namespace {
@@ -66,9 +68,11 @@ struct Problem {
   std::vector<float> x;  // [tokens][k]
   std::vector<uint8_t> act_storage;
   ActView act;
+  bool dots_bf16;
+  std::vector<uint16_t> bf16;   // [tokens][k, even], for `dots_bf16`; x is then the same, rounded
   std::vector<float> expected;  // [tokens][rows]
 
-  Problem(const Format& f, size_t rows, size_t k, size_t tokens, bool extreme)
+  Problem(const Format& f, size_t rows, size_t k, size_t tokens, bool extreme, bool dots = false)
       : format(f),
         rows(rows),
         k(k),
@@ -76,10 +80,12 @@ struct Problem {
         row_bytes(f.RowBytes(k)),
         weights(rows * row_bytes),
         x(tokens * k),
-        act_storage(ActBytes(tokens, k) + 64) {
+        act_storage(ActBytes(tokens, k) + 64),
+        dots_bf16(dots) {
     Random random(static_cast<uint32_t>(k * 1000 + rows + f.gguf_type));
     FillWeights(random, extreme);
     FillInputs(random, extreme);
+    if (dots_bf16) RoundInputs();
     if (format.panel_block_bytes != 0) FillPanels();
     for (size_t t = 0; t < tokens; ++t) {
       for (size_t r = 0; r < rows; ++r) {
@@ -115,6 +121,16 @@ struct Problem {
     for (size_t t = 0; t < tokens; ++t) QuantiseRow(&x[t * k], act, t);
   }
 
+  void RoundInputs() {
+    const size_t stride = (k + 1) / 2 * 2;
+    bf16.assign(tokens * stride, 0x7fff);  // what lies between rows is not read: a NaN
+    for (size_t i = 0; i < x.size(); ++i) {
+      const uint16_t rounded = BF16FromF32(x[i]);
+      bf16[i / k * stride + i % k] = rounded;
+      x[i] = F32FromBF16(rounded);
+    }
+  }
+
   void FillPanels() {
     const size_t blocks = k / format.block_values;
     const size_t panel_bytes = blocks * format.panel_block_bytes;
@@ -131,11 +147,22 @@ struct Problem {
     }
   }
 
-  // Rows [begin, end) of the product for the tokens that `input` names; compares and looks for
-  // stray writes.
-  void Check(bool use_panels, size_t begin, size_t end, const std::vector<int32_t>& input,
-             bool indirect) const {
-    const size_t stride = rows + 5;
+  // Sum of the magnitudes of the products of one output.
+  float Size(size_t t, size_t r) const {
+    std::vector<float> w(k);
+    format.decode(&weights[r * row_bytes], k, w.data());
+    float size = 0;
+    for (size_t i = 0; i < k; ++i) size += std::fabs(w[i] * x[t * k + i]);
+    return size;
+  }
+
+  size_t out_stride() const { return rows + 5; }
+
+  // [input][out_stride()]: rows [begin, end) of the product for the tokens that `input` names,
+  // canaries elsewhere.
+  std::vector<float> Run(bool use_panels, size_t begin, size_t end,
+                         const std::vector<int32_t>& input, bool indirect) const {
+    const size_t stride = out_stride();
     std::vector<float> out(input.size() * stride + kPanelRows, kCanary);
     auto scratch = hwy::AllocateAligned<uint8_t>(MatMulScratchBytes(k));
     MatMulArgs args;
@@ -150,10 +177,20 @@ struct Problem {
     args.act = act;
     args.f32 = x.data();
     args.f32_stride = k;
+    args.bf16 = dots_bf16 ? bf16.data() : nullptr;
+    args.bf16_stride = (k + 1) / 2 * 2;
     args.out = out.data();
     args.out_stride = stride;
     args.scratch = scratch.get();
     format.matmul(args);
+    return out;
+  }
+
+  // The same, compared; looks for stray writes.
+  void Check(bool use_panels, size_t begin, size_t end, const std::vector<int32_t>& input,
+             bool indirect) const {
+    const size_t stride = out_stride();
+    const std::vector<float> out = Run(use_panels, begin, end, input, indirect);
     size_t wrong = 0;
     for (size_t t = 0; t < input.size(); ++t) {
       for (size_t r = 0; r < stride; ++r) {
@@ -243,6 +280,56 @@ TEST_P(MatMulTest, GathersInputRows) {
 INSTANTIATE_TEST_SUITE_P(AllFormats, MatMulTest,
                          testing::ValuesIn(Formats().begin(), Formats().end()),
                          [](const auto& info) { return std::string(info.param->name); });
+
+// Pairs of bfloat16: one set of bytes on a CPU, which are those of two FMAs where it has no
+// instruction for it, and near them where it has.
+class Bf16DotTest : public testing::Test {
+ protected:
+  // The bytes of panels and one token become what is expected of everything else.
+  static void Check(size_t rows, size_t k, size_t tokens, const std::vector<size_t>& counts) {
+    Problem problem(*FindFormat("BF16"), rows, k, tokens, false, true);
+    const std::vector<float> fmas = problem.expected;
+    ForEachTarget([&] {
+      problem.expected = fmas;
+      for (size_t t = 0; t < tokens; ++t) {
+        for (size_t r = 0; r < rows; r += kPanelRows) {
+          const std::vector<float> one =
+              problem.Run(true, r, std::min(rows, r + kPanelRows), {static_cast<int32_t>(t)}, true);
+          for (size_t i = r; i < std::min(rows, r + kPanelRows); ++i) {
+            const size_t at = t * rows + i;
+            if (DotsBf16(KvType::kBF16)) {
+              EXPECT_NEAR(one[i], fmas[at], 1e-5f * problem.Size(t, i)) << k;
+            } else {
+              EXPECT_EQ(one[i], fmas[at]) << k;
+            }
+            problem.expected[at] = one[i];
+          }
+        }
+      }
+      for (const size_t n : counts) problem.CheckBoth(0, rows, FirstTokens(n), false);
+    });
+  }
+};
+
+TEST_F(Bf16DotTest, HasOneSetOfBytes) {
+  for (const size_t k : {1, 2, 7, 64, 640, 1031, 2305}) {
+    Check(37, k, 9, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  }
+  Check(69, 1280, 64, {12, 13, 16, 25, 33, 64});
+}
+
+TEST_F(Bf16DotTest, IsNearTheFloats) {
+  const Problem floats(*FindFormat("BF16"), 16, 1024, 2, false);
+  const Problem dots(*FindFormat("BF16"), 16, 1024, 2, false, true);
+  const std::vector<float> out = dots.Run(true, 0, 16, {0}, true);
+  double error = 0, size = 0;
+  for (size_t r = 0; r < 16; ++r) {
+    error += std::fabs(out[r] - floats.expected[r]);
+    size += floats.Size(0, r);
+  }
+  EXPECT_LT(error, 0x1p-9 * size);
+  EXPECT_GT(error, 0);
+}
 
 TEST(MatMulTest, EveryFormatMultiplies) {
   for (const Format* format : Formats()) EXPECT_NE(format->matmul, nullptr) << format->name;

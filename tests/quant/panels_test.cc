@@ -20,15 +20,15 @@ constexpr size_t kBlocks = 3;
 
 // 16 rows of random bytes, at an odd address, and their panel.
 struct Packed {
-  explicit Packed(const Format& f)
-      : format(f), row_bytes(kBlocks * f.block_bytes), bytes(16 * row_bytes + 1) {
+  explicit Packed(const Format& f, size_t blocks = kBlocks)
+      : format(f), row_bytes(blocks * f.block_bytes), bytes(16 * row_bytes + 1) {
     std::mt19937 random(f.gguf_type + 1);
     for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
-    const size_t panel_bytes = (kBlocks * f.panel_block_bytes + 63) / 64 * 64;
+    const size_t panel_bytes = (blocks * f.panel_block_bytes + 63) / 64 * 64;
     panel.reset(static_cast<uint8_t*>(std::aligned_alloc(64, panel_bytes)));
     const uint8_t* rows[16];
     for (size_t r = 0; r < 16; ++r) rows[r] = Row(r);
-    f.to_panel(rows, kBlocks, panel.get());
+    f.to_panel(rows, blocks, panel.get());
   }
   uint8_t* Row(size_t r) { return bytes.data() + 1 + r * row_bytes; }
   template <class Panel>
@@ -210,12 +210,16 @@ TEST(Panels, SubScalesOfQ6KLieByHalfUnit) {
 }
 
 TEST(Panels, FloatsLieByColumn) {
-  Packed f32(*FindFormat("F32")), f16(*FindFormat("F16")), bf16(*FindFormat("BF16"));
-  for (size_t k = 0; k < kBlocks; ++k) {
+  constexpr size_t kColumns = 77;
+  Packed f32(*FindFormat("F32"), kColumns), f16(*FindFormat("F16"), kColumns);
+  Packed bf16(*FindFormat("BF16"), kColumns);
+  const uint16_t* const last = reinterpret_cast<const uint16_t*>(&bf16.At<PanelBF16>(kColumns / 2));
+  for (size_t k = 0; k < kColumns; ++k) {
     for (size_t r = 0; r < 16; ++r) {
       EXPECT_EQ(memcmp(&f32.At<PanelF32>(k).w[r], f32.Row(r) + 4 * k, 4), 0);
       EXPECT_EQ(memcmp(&f16.At<PanelF16>(k).w[r], f16.Row(r) + 2 * k, 2), 0);
-      EXPECT_EQ(memcmp(&bf16.At<PanelBF16>(k).w[r], bf16.Row(r) + 2 * k, 2), 0);
+      const uint16_t* const pair = bf16.At<PanelBF16>(k / 2).w[r];
+      EXPECT_EQ(memcmp(k + 1 < kColumns ? pair + k % 2 : last + r, bf16.Row(r) + 2 * k, 2), 0);
     }
   }
 }

@@ -139,5 +139,24 @@ TEST(ActivationsTest, ArraysDoNotOverlap) {
   EXPECT_LE(bytes(a.sum16 + rows * k / 16), end);
 }
 
+TEST(Bf16, RoundsToNearestEven) {
+  std::vector<float> x = {1.0f, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, -0x1.fffffep0f, 0.0f, -3.5f};
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  while (x.size() < 67) x.push_back(normal(random));
+  ForEachTarget([&] {
+    for (const size_t n : {x.size(), size_t{7}, size_t{1}}) {
+      std::vector<uint16_t> out(n + 1, 0x5a5a);
+      RoundToBf16(x.data(), n, out.data());
+      for (size_t i = 0; i < n; ++i) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        EXPECT_EQ(out[i], (bits + 0x7fff + (bits >> 16 & 1)) >> 16) << x[i];
+      }
+      EXPECT_EQ(out[n], 0x5a5a);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace sluice
