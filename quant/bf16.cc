@@ -49,7 +49,6 @@ namespace HWY_NAMESPACE {
 // Pairs of k in 32 bits, the even one in the low half.
 struct BF16Pairs {
   using Block = PanelBF16;
-  using Raw = VI32;
   static constexpr size_t kValues = 2;
   static HWY_INLINE VI32 Load(const Block& b, size_t row) {
     return hn::LoadU(D32(), reinterpret_cast<const int32_t*>(b.w[row]));
@@ -70,7 +69,12 @@ struct BF16Pairs {
 // One FMA after the other.
 struct BF16Codec : BF16Pairs, FloatMath {
   static constexpr size_t kSteps = 2;
-  static HWY_INLINE VF Weight(VI32 raw, size_t step) { return step == 0 ? Even(raw) : Odd(raw); }
+  // Loads the pair for each step: kept between, it would be one register too many on AVX2.
+  static HWY_INLINE VF Weight(const Block& b, size_t row, size_t step) {
+    const VI32 pairs = Load(b, row);
+    return step == 0 ? Even(pairs) : Odd(pairs);
+  }
+  static HWY_INLINE VF LastWeight(const Block& b, size_t row) { return Even(LoadLast(b, row)); }
   static HWY_INLINE VF BroadcastLast(const float* x) { return Broadcast(x); }
 };
 
@@ -79,7 +83,12 @@ struct BF16Codec : BF16Pairs, FloatMath {
 struct BF16Dot : BF16Pairs {
   using Input = uint16_t;
   static constexpr size_t kSteps = 1;
-  static HWY_INLINE VF Weight(VI32 raw, size_t) { return hn::BitCast(DF(), raw); }
+  static HWY_INLINE VF Weight(const Block& b, size_t row, size_t) {
+    return hn::BitCast(DF(), Load(b, row));
+  }
+  static HWY_INLINE VF LastWeight(const Block& b, size_t row) {
+    return hn::BitCast(DF(), LoadLast(b, row));
+  }
   static HWY_INLINE VF Broadcast(const uint16_t* x) { return hn::BitCast(DF(), Broadcast4(x)); }
   static HWY_INLINE VF BroadcastLast(const uint16_t* x) {
     return hn::BitCast(DF(), hn::Set(D32(), *x));

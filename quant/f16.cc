@@ -42,10 +42,8 @@ namespace HWY_NAMESPACE {
 
 struct F16Codec : FloatMath {
   using Block = PanelF16;
-  using Raw = VF;
   static constexpr size_t kValues = 1, kSteps = 1;
-  static HWY_INLINE VF Load(const Block& b, size_t row) { return WidenF16(b.w, row); }
-  static HWY_INLINE VF Weight(VF raw, size_t) { return raw; }
+  static HWY_INLINE VF Weight(const Block& b, size_t row, size_t) { return WidenF16(b.w, row); }
   static HWY_INLINE void PackLine(BlockRows rows, size_t at, uint8_t* panel) {
     PackLineOfHalves(rows, at, panel);
   }

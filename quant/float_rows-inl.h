@@ -35,8 +35,8 @@ HWY_INLINE void TransposeBlocks(D d, hn::Vec<D> (&v)[kN]) {
 // 64 bytes of each of 16 rows, from byte `at`, as [16 words][16 rows]. Eight rows are read to the
 // end of their line before the next: 16 rows a power of two apart are more lines than their set of
 // the L1 cache has places.
+template <class D = hn::CappedTag<uint32_t, 8>>
 HWY_INLINE void PackLineOfWords(BlockRows rows, size_t at, uint8_t* panel) {
-  using D = hn::CappedTag<uint32_t, 8>;
   constexpr size_t kRows = HWY_MAX_LANES_D(D);
   const D d;
   const hn::FixedTag<uint32_t, 4> d4;
@@ -63,8 +63,8 @@ HWY_INLINE void PackLineOfWords(BlockRows rows, size_t at, uint8_t* panel) {
 }
 
 // The same for [32 halves][16 rows].
+template <class D = hn::CappedTag<uint16_t, 16>>
 HWY_INLINE void PackLineOfHalves(BlockRows rows, size_t at, uint8_t* panel) {
-  using D = hn::CappedTag<uint16_t, 16>;
   constexpr size_t kN = HWY_MAX_LANES_D(D);
   const D d;
   const hn::FixedTag<uint16_t, 8> d8;
@@ -99,10 +99,10 @@ struct FloatMath {
 
 struct F32Codec : FloatMath {
   using Block = PanelF32;
-  using Raw = VF;
   static constexpr size_t kValues = 1, kSteps = 1;
-  static HWY_INLINE VF Load(const Block& b, size_t row) { return hn::LoadU(DF(), b.w + row); }
-  static HWY_INLINE VF Weight(VF raw, size_t) { return raw; }
+  static HWY_INLINE VF Weight(const Block& b, size_t row, size_t) {
+    return hn::LoadU(DF(), b.w + row);
+  }
   static HWY_INLINE void PackLine(BlockRows rows, size_t at, uint8_t* panel) {
     PackLineOfWords(rows, at, panel);
   }

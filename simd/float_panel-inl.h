@@ -3,11 +3,10 @@
 // What a panel holds and what it is multiplied with, a codec says:
 //   Block, kValues               16 rows x kValues k (1 or 2)
 //   kSteps                       multiply-adds per block: kValues, or 1 for a pair at once
-//   Raw, Load(block, row)        a block's rows row .., as stored
-//   Weight<step>(raw)            VF: as multiplied
+//   Weight(block, row, step)     VF: rows row .., as multiplied
 //   Input, Broadcast(x)          what activations are; VF: those of one step, in every lane
 //   MulAdd(weight, x, sum)       VF
-//   LoadLast(block, row), BroadcastLast(x)   of an odd last k, where kValues is 2
+//   LastWeight(block, row), BroadcastLast(x)   of an odd last k, where kValues is 2
 //   PackLine(rows, at, panel)    64 bytes of each of 16 rows, from byte `at`, to a panel
 // Included by quant/*.cc.
 #if defined(SLUICE_SIMD_FLOAT_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -29,12 +28,17 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
-// Tokens at once, for two panels (AVX-512: 24 sums of 32 registers) or one.
+// Tokens at once, for two panels (AVX-512: 24 sums of 32 registers) or one. Fewer where weights
+// come in pairs, which need registers too (6 on AVX2, Zen 3, clang 19: 10 MAC/cycle instead of 15).
 constexpr size_t kFloatV = kWide ? 2 : 1;
-constexpr size_t kFloatT = kWide ? 12 : kRegisters == 32 ? 5 : 6 / (3 - HWY_MIN(kParts, 2));
+template <class C>
+constexpr size_t kFloatT = kWide              ? 14 - 2 * C::kSteps
+                           : kRegisters == 32 ? 5
+                                              : 7 - C::kSteps;
 // Up to here tokens are few: they read each weight once.
 constexpr size_t kFewFloatTokens = 8;
-constexpr size_t kFewFloatT = HWY_MIN(kFloatT, kFewFloatTokens);  // at once, for one panel
+template <class C>
+constexpr size_t kFewFloatT = HWY_MIN(kFloatT<C>, kFewFloatTokens);  // at once, for one panel
 
 template <class C>
 constexpr size_t kWeightBytes = sizeof(typename C::Block) / (kPanelRows * C::kValues);
@@ -56,14 +60,11 @@ HWY_INLINE void FloatChain(const uint8_t* HWY_RESTRICT w, size_t panel_stride, s
     return *reinterpret_cast<const Block*>(w + v / kParts * panel_stride);
   };
   for (size_t i = 0; i + C::kValues <= count; i += C::kValues, w += sizeof(Block)) {
-    typename C::Raw raw[kN];
-    SLUICE_UNROLL
-    for (size_t v = 0; v < kN; ++v) raw[v] = C::Load(at(v), v % kParts * kLanes);
     SLUICE_UNROLL
     for (size_t step = 0; step < C::kSteps; ++step) {
       VF weights[kN];
       SLUICE_UNROLL
-      for (size_t v = 0; v < kN; ++v) weights[v] = C::Weight(raw[v], step);
+      for (size_t v = 0; v < kN; ++v) weights[v] = C::Weight(at(v), v % kParts * kLanes, step);
       SLUICE_UNROLL
       for (size_t t = 0; t < T; ++t) {
         const VF a = C::Broadcast(in[t] + i + step * kPerStep);
@@ -78,7 +79,7 @@ HWY_INLINE void FloatChain(const uint8_t* HWY_RESTRICT w, size_t panel_stride, s
     if (count % 2 == 0) return;
     SLUICE_UNROLL
     for (size_t v = 0; v < kN; ++v) {
-      const VF weight = C::Weight(C::LoadLast(at(v), v % kParts * kLanes), 0);
+      const VF weight = C::LastWeight(at(v), v % kParts * kLanes);
       SLUICE_UNROLL
       for (size_t t = 0; t < T; ++t) {
         const VF a = C::BroadcastLast(in[t] + count - 1);
@@ -196,13 +197,13 @@ struct FewFloats {
     }
   }
 
-  size_t parts() const { return (tokens + kFewFloatT - 1) / kFewFloatT; }
+  size_t parts() const { return (tokens + kFewFloatT<C> - 1) / kFewFloatT<C>; }
   // Calls run(T, first) with T a constant for as many tokens at once as fit, evenly.
   template <class F>
   void ForParts(const F& run) const {
     for (size_t p = 0, t = 0; p < parts(); ++p) {
       const size_t some = (tokens - t) / (parts() - p);
-      Part<kFewFloatT>(t, some, run);
+      Part<kFewFloatT<C>>(t, some, run);
       t += some;
     }
   }
@@ -291,7 +292,7 @@ void FloatTokens(const FloatTileArgs& tile, const uint8_t* w, size_t token) {
   }
 }
 
-template <class C, size_t T = kFloatT>
+template <class C, size_t T = kFloatT<C>>
 void SomeFloatTokens(const FloatTileArgs& tile, const uint8_t* w, size_t token, size_t count) {
   if (count == T) {
     FloatTokens<C, T>(tile, w, token);
@@ -303,7 +304,7 @@ void SomeFloatTokens(const FloatTileArgs& tile, const uint8_t* w, size_t token, 
 template <class C>
 void RunFloatTile(const FloatTileArgs& tile, const uint8_t* w) {
   const size_t tokens = tile.args->tokens;
-  const size_t pieces = (tokens + kFloatT - 1) / kFloatT;
+  const size_t pieces = (tokens + kFloatT<C> - 1) / kFloatT<C>;
   for (size_t p = 0, t = 0; p < pieces; ++p) {
     const size_t some = (tokens - t) / (pieces - p);
     SomeFloatTokens<C>(tile, w, t, some);
