@@ -63,7 +63,8 @@ void ModelFlags::AddTo(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--activations", activations,
-                  "int8 (full speed), or f32: exact products, slow, to judge a model alone")
+                  "int8 (full speed; bfloat16 with BF16 weights on CPUs that multiply it, not\n"
+                  "with --portable), or f32: exact products, slow, to judge a model alone")
       ->capture_default_str();
   command.add_flag("--portable", portable,
                    "The same bytes on every CPU: no products that only some CPUs have");

@@ -86,7 +86,8 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   RETURN_IF_ERROR(r->MakeTeam());
   r->decode_size_ = TeamSize(o.threads);
   Result<std::unique_ptr<Model>> model =
-      Model::Load(std::move(gguf), o.weights, o.activations, *r->team_, progress, o.placement);
+      Model::Load(std::move(gguf), o.weights, BestActivations(o.activations, o.portable), *r->team_,
+                  progress, o.placement);
   if (!model.ok()) return model.status().Within(path);
   r->model_ = *std::move(model);
 

@@ -10,7 +10,7 @@ namespace {
 constexpr double kProbeSeconds = 0.12;
 
 KernelMatrix MatrixOf(const Weight& w) {
-  return {w.format, w.data, w.panels, w.exact, w.rows, w.k};
+  return {w.format, w.data, w.panels, w.exact, w.dots_bf16, w.rows, w.k};
 }
 
 // Positions seen by rows at [first, first + rows), summed up; `window` 0: all before.

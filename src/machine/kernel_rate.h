@@ -23,7 +23,8 @@ struct KernelMatrix {
   const Format* format = nullptr;
   const uint8_t* weights = nullptr;
   bool panels = false;
-  bool exact = false;  // multiplied as decoded floats
+  bool exact = false;      // multiplied as decoded floats
+  bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16
   size_t rows = 0, k = 0;
 };
 

@@ -12,13 +12,13 @@ void SequentialLayer(Pass& pass, size_t i, AttentionBlock attention) {
   const LayerWeights& w = pass.weights.layers[i];
   const Input in = pass.own.norm_in.View(pass.rows(), pass.config.dim);
 
-  NormRows(pass, pass.own.x, w.attn_norm, in, AttentionReadsInt8(w));
+  NormRows(pass, pass.own.x, w.attn_norm, in, AttentionReads(w));
   pass.RowBarrier();
   attention(pass, i, in);
   pass.Barrier();
   AddBranch(pass, pass.ws.branch, w.attn_post_norm);
 
-  NormRows(pass, pass.own.x, w.ffn_norm, in, FeedForwardReadsInt8(w));
+  NormRows(pass, pass.own.x, w.ffn_norm, in, FeedForwardReads(w));
   pass.RowBarrier();
   AddBranch(pass, FeedForward(pass, i, in, pass.ws.branch), w.ffn_post_norm);
 }
@@ -29,12 +29,12 @@ void ParallelLayer(Pass& pass, size_t i, AttentionBlock attention) {
   const LayerWeights& w = pass.weights.layers[i];
   const Input in = pass.own.norm_in.View(pass.rows(), pass.config.dim);
 
-  NormRows(pass, pass.own.x, w.attn_norm, in, AttentionReadsInt8(w) || FeedForwardReadsInt8(w));
+  NormRows(pass, pass.own.x, w.attn_norm, in, AttentionReads(w) | FeedForwardReads(w));
   pass.RowBarrier();
   attention(pass, i, in);
   if (w.ffn_norm) {
     pass.RowBarrier();  // the attention has read `in`
-    NormRows(pass, pass.own.x, w.ffn_norm, in, FeedForwardReadsInt8(w));
+    NormRows(pass, pass.own.x, w.ffn_norm, in, FeedForwardReads(w));
     pass.RowBarrier();
   }
   const float* branch = FeedForward(pass, i, in, pass.ws.branch2);

@@ -4,13 +4,13 @@
 
 namespace sluice {
 
-bool AttentionReadsInt8(const LayerWeights& w) {
-  return ReadsInt8(w.qkv, w.q, w.k, w.v, w.q_a, w.kv_a);
+InputForms AttentionReads(const LayerWeights& w) {
+  return Reads(w.qkv, w.q, w.k, w.v, w.q_a, w.kv_a);
 }
 
-bool FeedForwardReadsInt8(const LayerWeights& w) {
-  return ReadsInt8(w.gate, w.up, w.router, w.expert_gate, w.expert_up, w.shared_gate, w.shared_up,
-                   w.shared_router);
+InputForms FeedForwardReads(const LayerWeights& w) {
+  return Reads(w.gate, w.up, w.router, w.expert_gate, w.expert_up, w.shared_gate, w.shared_up,
+               w.shared_router);
 }
 
 void SelfAttention(Pass& pass, size_t layer, const Input& in) {
@@ -26,14 +26,14 @@ void SelfAttention(Pass& pass, size_t layer, const Input& in) {
   }
   pass.Barrier();
   const Input attended = pass.ws.attn_in.View(pass.rows(), c.heads * c.value_dim);
-  RotateStoreAttend(pass, layer, attended, w.sinks, ReadsInt8(w.o));
+  RotateStoreAttend(pass, layer, attended, w.sinks, Reads(w.o));
   pass.Barrier();
   MatMul(pass, attended, {{w.o, pass.ws.branch, c.dim}});
 }
 
 void GatedMlp(Pass& pass, const LayerWeights& w, const Input& in, float* out) {
   const Input hidden = pass.ws.mlp_in.View(pass.rows(), pass.config.ffn_dim);
-  GateUp(pass, {w.gate, w.up, hidden, ReadsInt8(w.down)}, in);
+  GateUp(pass, {w.gate, w.up, hidden, Reads(w.down)}, in);
   pass.Barrier();
   MatMul(pass, hidden, {{w.down, out, pass.config.dim}});
 }

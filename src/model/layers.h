@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Reads in (already normed, quantised if its weights read int8); writes ws.branch.
+// Reads in (already normed, in the forms that its weights read); writes ws.branch.
 void SelfAttention(Pass& pass, size_t layer, const Input& in);
 // down(activation(gate(in)) * up(in)) into out [rows][dim].
 void GatedMlp(Pass& pass, const LayerWeights& layer, const Input& in, float* out);
@@ -20,9 +20,9 @@ void MixtureOfExperts(Pass& pass, const LayerWeights& layer, const Input& in, fl
 // the result is: own rows may be read.
 const float* FeedForward(Pass& pass, size_t layer, const Input& in, float* out);
 
-// Whether a layer's attention / feed-forward weights read the quantised form of their input.
-bool AttentionReadsInt8(const LayerWeights& layer);
-bool FeedForwardReadsInt8(const LayerWeights& layer);
+// The forms of their input that a layer's attention / feed-forward weights read.
+InputForms AttentionReads(const LayerWeights& layer);
+InputForms FeedForwardReads(const LayerWeights& layer);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_MODEL_LAYERS_H_

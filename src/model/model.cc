@@ -65,7 +65,7 @@ void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& b
         Pass pass(config_, weights_, batch, ws, worker);
         architecture_->forward(pass);
         if (batch.logit_rows.empty()) return;
-        const Input in = GatherLogitRows(pass, ReadsInt8(weights_.output), out.values == nullptr);
+        const Input in = GatherLogitRows(pass, Reads(weights_.output), out.values == nullptr);
         if (out.values) OutputLogits(config_, worker, ws, weights_.output, in, out);
       },
       threads);

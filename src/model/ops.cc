@@ -57,6 +57,8 @@ void Multiply(Worker& worker, const Workspace& ws, const Weight& w, const Picked
   args.act = from.in.act;
   args.f32 = from.in.f32;
   args.f32_stride = from.in.k;
+  if (w.dots_bf16) args.bf16 = from.in.bf16;
+  args.bf16_stride = from.in.bf16_stride();
   args.out = out;
   args.out_stride = stride;
   args.scratch = ws.MatMulScratch(static_cast<size_t>(worker.index()));
@@ -170,15 +172,16 @@ void FillRope(Pass& pass) {
   });
 }
 
-void QuantiseRows(Pass& pass, const Input& in) {
+void FillForms(Pass& pass, const Input& in, InputForms forms) {
   const auto [begin, end] = pass.worker.Share(in.rows);
-  for (size_t t = begin; t < end; ++t) QuantiseRow(in.row(t), in.act, t);
+  for (size_t t = begin; t < end; ++t) in.Fill(forms, t);
 }
 
-void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise) {
+void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in,
+              InputForms forms) {
   pass.ForOwnRows([&](size_t t) {
     NormVector(pass.config, norm, x + t * in.k, in.k, in.row(t));
-    if (quantise) QuantiseRow(in.row(t), in.act, t);
+    in.Fill(forms, t);
   });
 }
 
@@ -243,7 +246,7 @@ void GateUpTile(Pass& pass, const MlpHalf& mlp, const PickedRows& from, size_t f
     float* const out = hidden.row(t);
     ActivationFor(pass.config.gate, (gated ? gate : up) + i * n, gated ? up + i * n : nullptr, n,
                   out + first);
-    if (mlp.quantise) QuantisePart(out, hidden.act, t, first, first + n);
+    hidden.Fill(mlp.forms, t, first, first + n);
   }
 }
 
@@ -375,14 +378,14 @@ struct AttentionTask {
 class TaskAttention {
  public:
   TaskAttention(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
-                const float* sinks, bool quantise)
+                const float* sinks, InputForms forms)
       : pass_(pass),
         layer_(layer),
         queries_(queries),
         stride_(stride),
         out_(out),
         sinks_(sinks),
-        quantise_(quantise) {
+        forms_(forms) {
     const Config& c = pass.config;
     args_.query = query_;
     args_.position = position_;
@@ -398,7 +401,7 @@ class TaskAttention {
   void Run(const AttentionTask& task) {
     Prepare(task);
     Attention(args_);
-    Quantise(task);
+    FillSlices(task);
   }
   // One unit; whoever finishes the last one of its row and head merges them.
   void RunUnit(const AttentionTask& task, size_t first_unit, size_t units, size_t unit) {
@@ -413,7 +416,7 @@ class TaskAttention {
     if (done.fetch_add(1, std::memory_order_acq_rel) + 1 < units) return;
     done.store(0, std::memory_order_relaxed);
     AttentionMerge(args_, states, units);
-    Quantise(task);
+    FillSlices(task);
   }
 
  private:
@@ -436,11 +439,10 @@ class TaskAttention {
     args_.ring_pages = kv.ring_pages(layer_);
     args_.pages = kv.pages(layer_, task.kv_head);
   }
-  void Quantise(const AttentionTask& task) const {
-    if (!quantise_) return;
+  void FillSlices(const AttentionTask& task) const {
     const size_t dim = pass_.config.value_dim;
     for (size_t t = task.row; t < task.row_end; ++t) {
-      QuantisePart(out_.row(t), out_.act, t, task.head * dim, task.head_end * dim);
+      out_.Fill(forms_, t, task.head * dim, task.head_end * dim);
     }
   }
 
@@ -450,7 +452,7 @@ class TaskAttention {
   const size_t stride_;
   const Input& out_;
   const float* const sinks_;
-  const bool quantise_;
+  const InputForms forms_;
   AttentionArgs args_;
   const float* query_[kTaskQueries];
   float* result_[kTaskQueries];
@@ -502,8 +504,9 @@ void ForUnits(Pass& pass, size_t layer, TaskAttention& attention) {
   });
 }
 
-// Whether the slices that tasks write are whole blocks of the quantised form.
-bool QuantisesSlices(const Config& c, const AttentionCut& cut, const Input& out) {
+// Whether tasks can write the forms of their slices: quantised, they are whole blocks.
+bool FillsSlices(const Config& c, const AttentionCut& cut, const Input& out, InputForms forms) {
+  if (!forms.int8) return true;
   return out.k % kActBlock == 0 && c.value_dim * cut.heads_per_task % kActBlock == 0 &&
          c.value_dim * (c.heads / c.kv_heads) % kActBlock == 0;
 }
@@ -511,10 +514,10 @@ bool QuantisesSlices(const Config& c, const AttentionCut& cut, const Input& out)
 }  // namespace
 
 bool Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
-            const float* sinks, bool quantise) {
+            const float* sinks, InputForms forms) {
   const AttentionCut cut(pass, layer);
-  const bool slices = quantise && QuantisesSlices(pass.config, cut, out);
-  TaskAttention attention(pass, layer, queries, stride, out, sinks, slices);
+  const bool slices = FillsSlices(pass.config, cut, out, forms);
+  TaskAttention attention(pass, layer, queries, stride, out, sinks, slices ? forms : InputForms());
   if (cut.units) {
     ForUnits(pass, layer, attention);
   } else {
@@ -524,16 +527,17 @@ bool Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const
 }
 
 void RotateStoreAttend(Pass& pass, size_t layer, const Input& out, const float* sinks,
-                       bool quantise) {
+                       InputForms forms) {
   const Config& c = pass.config;
   const AttentionCut cut(pass, layer);
   const size_t workers = static_cast<size_t>(pass.worker.count());
   const size_t stride = c.q_dim() + c.k_dim() + c.v_dim();
-  bool quantised = QuantisesSlices(c, cut, out);
+  bool filled = FillsSlices(c, cut, out, forms);
   // A task that has its row and kv head for itself needs nobody's keys but its own and the past's.
   if (cut.own_row && !cut.units && cut.pieces == 1 && c.qk_norm != QkNorm::kWholeProjection &&
       (cut.tasks % workers == 0 || cut.tasks >= 4 * workers)) {
-    TaskAttention attention(pass, layer, pass.ws.qkv, stride, out, sinks, quantise && quantised);
+    TaskAttention attention(pass, layer, pass.ws.qkv, stride, out, sinks,
+                            filled ? forms : InputForms());
     ForTasks(pass, cut, [&](const AttentionTask& task) {
       RotateStoreHead(pass, layer, task.row, task.kv_head);
       attention.Run(task);
@@ -541,11 +545,11 @@ void RotateStoreAttend(Pass& pass, size_t layer, const Input& out, const float* 
   } else {
     RotateAndStore(pass, layer);
     pass.Barrier();
-    quantised = Attend(pass, layer, pass.ws.qkv, stride, out, sinks, quantise);
+    filled = Attend(pass, layer, pass.ws.qkv, stride, out, sinks, forms);
   }
-  if (quantise && !quantised) {
+  if (!filled) {
     pass.Barrier();
-    QuantiseRows(pass, out);
+    FillForms(pass, out, forms);
   }
 }
 
@@ -678,7 +682,7 @@ void ExpertsGateUp(Pass& pass, const LayerWeights& w, const Input& in) {
   const size_t dim = moe.ffn_dim, shared_dim = moe.shared_ffn_dim;
   const Input hidden = pass.ws.expert_in.View(pass.rows() * moe.used, dim);
   const Input shared = pass.ws.mlp_in.View(pass.rows(), shared_dim);
-  const MlpHalf shared_mlp{w.shared_gate, w.shared_up, shared, ReadsInt8(w.shared_down)};
+  const MlpHalf shared_mlp{w.shared_gate, w.shared_up, shared, Reads(w.shared_down)};
   const auto tile_of = [&](size_t rows) {
     return TileColumns(pass.ws, w.expert_up, rows, pass.worker);
   };
@@ -689,7 +693,7 @@ void ExpertsGateUp(Pass& pass, const LayerWeights& w, const Input& in) {
       [&](size_t e, size_t slot, size_t slots, size_t i) {
         const Weight gate = w.expert_gate.Expert(e), up = w.expert_up.Expert(e);
         const size_t tile = tile_of(slots), first = i * tile;
-        GateUpTile(pass, {gate, up, hidden, ReadsInt8(w.expert_down)},
+        GateUpTile(pass, {gate, up, hidden, Reads(w.expert_down)},
                    {in, pass.own.slot_row + slot, slots}, slot, first, std::min(tile, dim - first));
       },
       w.shared_up ? Tiles(shared_dim, shared_tile) : 0,
@@ -742,7 +746,7 @@ void CombineExperts(Pass& pass, const LayerWeights& w, float* branch) {
   });
 }
 
-Input GatherLogitRows(Pass& pass, bool quantise, bool deferred) {
+Input GatherLogitRows(Pass& pass, InputForms forms, bool deferred) {
   const Config& c = pass.config;
   const std::span<const int32_t> rows = pass.batch.logit_rows;
   const bool alone = pass.private_rows && !deferred;
@@ -752,7 +756,7 @@ Input GatherLogitRows(Pass& pass, bool quantise, bool deferred) {
   for (size_t i = alone ? 0 : first; i < (alone ? rows.size() : last); ++i) {
     const float* x = pass.own.x + static_cast<size_t>(rows[i]) * c.dim;
     NormVector(c, pass.weights.output_norm, x, c.dim, in.row(i));
-    if (quantise) QuantiseRow(in.row(i), in.act, i);
+    in.Fill(forms, i);
   }
   if (!alone) pass.Barrier();
   return in;

@@ -15,10 +15,10 @@
 
 namespace sluice {
 
-// Whether any of the present weights reads the quantised form of its input.
+// The forms of an input that any of the present weights reads.
 template <class... W>
-bool ReadsInt8(const W&... w) {
-  return (w.ReadsInt8() || ...);
+InputForms Reads(const W&... w) {
+  return (w.Reads() | ...);
 }
 
 // x[t] = embedding of token t, scaled; plus learned positions. Own rows.
@@ -26,10 +26,11 @@ void Embed(Pass& pass);
 // Angles of every row, both kinds of layers.
 void FillRope(Pass& pass);
 
-// in = norm(x) row by row, quantised too when `quantise`. norm absent: a copy. Own rows.
-void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in, bool quantise);
-// Quantises rows already in in.f32, a share of all rows: Barrier() before and after.
-void QuantiseRows(Pass& pass, const Input& in);
+// in = norm(x) row by row, in these forms too. norm absent: a copy. Own rows.
+void NormRows(Pass& pass, const float* x, const NormWeights& norm, const Input& in,
+              InputForms forms);
+// The forms of rows already in in.f32, a share of all rows: Barrier() before and after.
+void FillForms(Pass& pass, const Input& in, InputForms forms);
 // x += residual_scale * post_norm(branch). Own rows.
 void AddBranch(Pass& pass, const float* branch, const NormWeights& post_norm);
 
@@ -47,25 +48,26 @@ void MatMul(Pass& pass, const Input& in, std::initializer_list<Product> products
 void MatMulAlone(Pass& pass, const Weight& weight, const Input& in, const int32_t* token_rows,
                  size_t tokens, float* out, size_t stride);
 
-// The first half of an MLP: hidden = activation(gate . in) * (up . in), quantised too when
-// `quantise`. Without `gate`, `up` is [gate | up] in one matrix, or, in a model that is not gated,
-// hidden = activation(up . in).
+// The first half of an MLP: hidden = activation(gate . in) * (up . in), in the
+// forms that the second half reads too. Without `gate`, `up` is [gate | up] in one matrix, or, in a
+// model that is not gated, hidden = activation(up . in).
 struct MlpHalf {
   const Weight& gate;
   const Weight& up;
   const Input& hidden;  // [in.rows][ffn dim]
-  bool quantise;
+  InputForms forms;
 };
 void GateUp(Pass& pass, const MlpHalf& mlp, const Input& in);
 
 // Norms and rotates queries and keys of layer `layer` in ws.qkv, stores keys and values in the KV
 // cache, and writes the attention of every row and head over the cached positions into `out`,
-// quantised too when `quantise`. A barrier inside where rows share keys or heads share workers.
+// in these forms too. A barrier inside where rows share keys or heads share workers.
 void RotateStoreAttend(Pass& pass, size_t layer, const Input& out, const float* sinks,
-                       bool quantise);
-// The attention alone; queries [R][stride], head h at h * key_dim. False: left for QuantiseRows.
+                       InputForms forms);
+// The attention alone; queries [R][stride], head h at h * key_dim. False: the forms are left for
+// FillForms.
 bool Attend(Pass& pass, size_t layer, const float* queries, size_t stride, const Input& out,
-            const float* sinks, bool quantise);
+            const float* sinks, InputForms forms);
 
 // Mixture of experts: picks and weighs each own row's experts from ws.router.
 void RouteRows(Pass& pass, const LayerWeights& layer);
@@ -80,7 +82,7 @@ void CombineExperts(Pass& pass, const LayerWeights& layer, float* branch);
 
 // Final norm of the rows whose logits are wanted, behind barriers where needed. `deferred`: into
 // ws.shared.norm_in in any case, for Model::Logits.
-Input GatherLogitRows(Pass& pass, bool quantise, bool deferred);
+Input GatherLogitRows(Pass& pass, InputForms forms, bool deferred);
 // Logits of in.rows rows, scaled and capped.
 void OutputLogits(const Config& config, Worker& worker, const Workspace& ws, const Weight& output,
                   const Input& in, const LogitsOut& out);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "simd/attention.h"
 #include "src/base/memory_lock.h"
 #include "src/file/panel_file.h"
 #include "src/file/panel_rows.h"
@@ -30,12 +31,18 @@ const char* LoadModeName(LoadMode mode) {
   return "";
 }
 
+Activations BestActivations(Activations asked, bool portable) {
+  const bool dots = !portable && DotsBf16(KvType::kBF16);
+  return asked == Activations::kInt8 && dots ? Activations::kInt8AndBf16 : asked;
+}
+
 WeightStore::WeightStore(const Gguf& gguf, Activations activations)
     : gguf_(gguf), activations_(activations) {}
 WeightStore::~WeightStore() = default;
 
 void WeightStore::Place(const GgufTensor& tensor, Weight* w) {
   w->exact = activations_ == Activations::kF32 && w->format->arithmetic == Arithmetic::kInt8;
+  w->dots_bf16 = activations_ == Activations::kInt8AndBf16 && w->format->dots_bf16;
   if (!filled_) {
     if (placed_.try_emplace(&tensor).second && !w->exact) order_.push_back(&tensor);
     return;

@@ -26,9 +26,14 @@ namespace sluice {
 enum class LoadMode : uint8_t { kAuto, kPanels, kRepack, kGguf };
 const char* LoadModeName(LoadMode mode);  // "panels"
 
-// What matrices are multiplied with: int8 activations as the recipe says, or, for judging a model
-// and not its rounding, floats, with quantised rows decoded in place (slow).
-enum class Activations : uint8_t { kInt8, kF32 };
+// What matrices are multiplied with.
+//   kInt8         quantised ones with int8 as the recipe says, others with floats
+//   kInt8AndBf16  those of BF16 with bfloat16: faster where the CPU multiplies pairs of it, with
+//                 bytes of its own; on others the tests' (BestActivations chooses)
+//   kF32          floats, with quantised rows decoded in place (slow): judges a model, not rounding
+enum class Activations : uint8_t { kInt8, kInt8AndBf16, kF32 };
+// What kInt8 is on this CPU.
+Activations BestActivations(Activations asked, bool portable);
 
 // Pages of 2 MB for the weights.
 //   on    also copies a sidecar that the system maps by small pages into memory that has large ones

@@ -12,6 +12,16 @@
 
 namespace sluice {
 
+// The forms of an input that products read beside its floats (Input in workspace.h).
+struct InputForms {
+  bool int8 = false;
+  bool bf16 = false;
+  explicit operator bool() const { return int8 || bf16; }
+  friend InputForms operator|(InputForms a, InputForms b) {
+    return {a.int8 || b.int8, a.bf16 || b.bf16};
+  }
+};
+
 // One matrix [rows][k], or `experts` of them behind each other.
 struct Weight {
   const Format* format = nullptr;  // null: this model has no such matrix
@@ -23,8 +33,11 @@ struct Weight {
   const float* bias = nullptr;  // [experts][rows], or null
   bool exact = false;           // multiplied as decoded floats, whatever the format
 
-  // Whether its kernel reads the quantised form of its input.
-  bool ReadsInt8() const { return format && !exact && format->arithmetic == Arithmetic::kInt8; }
+  bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16, in pairs
+
+  InputForms Reads() const {
+    return {format && !exact && format->arithmetic == Arithmetic::kInt8, dots_bf16};
+  }
 
   explicit operator bool() const { return format != nullptr; }
   size_t bytes() const { return experts * expert_bytes; }

@@ -26,6 +26,7 @@ class Layout {
     b->max_k = k;
     Add(&b->f32, rows * k);
     Add(&b->act, ActBytes(rows, RoundUp(k, kActBlock)));
+    Add(&b->bf16, rows * RoundUp(k, 2));
   }
   size_t total() const { return total_; }
 
@@ -41,13 +42,20 @@ Input Input::Rows(size_t first, size_t count) const {
   in.rows = count;
   in.f32 += first * k;
   if (act.q) in.act = ActRows(act, first, count);
+  in.bf16 += first * bf16_stride();
   return in;
+}
+
+void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end) const {
+  if (forms.int8) QuantisePart(row(t), act, t, begin, end);
+  if (forms.bf16) RoundToBf16(row(t) + begin, end - begin, bf16 + t * bf16_stride() + begin);
 }
 
 Input InputBuffer::View(size_t rows, size_t k) const {
   DCHECK(rows <= max_rows && k <= max_k);
   Input in;
   in.f32 = f32;
+  in.bf16 = bf16;
   in.rows = rows;
   in.k = k;
   if (k % kActBlock == 0) in.act = MakeActView(act, rows, k);

@@ -14,17 +14,23 @@
 #include "src/base/arena.h"
 #include "src/base/status.h"
 #include "src/model/config.h"
+#include "src/model/weights.h"
 
 namespace sluice {
 
 class RelaxedMatMul;
 
-// A matmul input: rows as floats, and quantised where an integer format reads them.
+// A matmul input: rows as floats, and in the other forms where weights read them.
 struct Input {
   float* f32 = nullptr;  // [rows][k]
   size_t rows = 0, k = 0;
-  ActView act;  // storage present when k is a multiple of 32
+  ActView act;               // storage present when k is a multiple of 32
+  uint16_t* bf16 = nullptr;  // [rows][bf16_stride()]
   float* row(size_t t) const { return f32 + t * k; }
+  size_t bf16_stride() const { return (k + 1) / 2 * 2; }
+  // Writes values [begin, end) of row t in these forms too; for int8, multiples of 32.
+  void Fill(InputForms forms, size_t t, size_t begin, size_t end) const;
+  void Fill(InputForms forms, size_t t) const { Fill(forms, t, 0, k); }
   Input Rows(size_t first, size_t count) const;  // a part of the rows
 };
 
@@ -32,6 +38,7 @@ struct Input {
 struct InputBuffer {
   float* f32 = nullptr;
   uint8_t* act = nullptr;
+  uint16_t* bf16 = nullptr;
   size_t max_rows = 0, max_k = 0;
   Input View(size_t rows, size_t k) const;
 };

@@ -2,6 +2,7 @@
 // thread count, the prefill chunk and the way the weights are held.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "tests/base/temp_folder.h"
@@ -18,6 +19,16 @@ struct Setting {
   LoadMode weights;
   HugePages huge_pages = HugePages::kAuto;
 };
+
+// Whether a file has weights that the CPU may multiply in its own way.
+bool HoldsBf16(const std::string& path) {
+  const Result<std::unique_ptr<Gguf>> gguf = Gguf::Open(path);
+  if (!gguf.ok()) return false;
+  for (const GgufTensor& t : (*gguf)->tensors()) {
+    if (t.format && t.format->dots_bf16 && t.dims > 1) return true;
+  }
+  return false;
+}
 
 // float products, and the CPU's own of bfloat16 where it has them
 constexpr KvType kKvTypes[] = {KvType::kF16, KvType::kBF16};
@@ -37,11 +48,12 @@ class SameBytesTest : public testing::Test {
   SameBytesTest() { setenv("SLUICE_CACHE", cache_.path().c_str(), 1); }
   ~SameBytesTest() override { unsetenv("SLUICE_CACHE"); }
 
-  static std::vector<uint64_t> Hashes(const std::string& path, const Setting& setting,
-                                      std::span<const int32_t> tokens, KvType kv_type,
-                                      bool portable = false) {
+  std::vector<uint64_t> Hashes(const std::string& path, const Setting& setting,
+                               std::span<const int32_t> tokens, KvType kv_type,
+                               bool portable = false) const {
     RunnerOptions o = TestOptions(tokens.size(), kv_type);
     o.portable = portable;
+    o.activations = activations_;
     o.threads = setting.threads;
     o.chunk = setting.chunk;
     o.weights = setting.weights;
@@ -53,18 +65,19 @@ class SameBytesTest : public testing::Test {
     return LogitHashes(*runner, tokens);
   }
 
-  static void ExpectSame(const std::string& path, std::span<const int32_t> tokens) {
+  void ExpectSame(const std::string& path, std::span<const int32_t> tokens) const {
     for (const KvType type : kKvTypes) ExpectSame(path, tokens, type);
     // Another KV type has other bytes, other products too: the hashes do see the logits.
     const std::vector<uint64_t> f16 = Hashes(path, kSettings[0], tokens, KvType::kF16);
     const std::vector<uint64_t> bf16 = Hashes(path, kSettings[0], tokens, KvType::kBF16);
     EXPECT_NE(f16, bf16);
-    EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kF16, true), f16);
-    EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kBF16, true) == bf16,
-              !DotsBf16(KvType::kBF16));
+    const bool dots = DotsBf16(KvType::kBF16);
+    EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kF16, true) == f16,
+              !dots || !HoldsBf16(path));
+    EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kBF16, true) == bf16, !dots);
   }
 
-  static void ExpectSame(const std::string& path, std::span<const int32_t> tokens, KvType type) {
+  void ExpectSame(const std::string& path, std::span<const int32_t> tokens, KvType type) const {
     SCOPED_TRACE(KvTypeName(type));
     const std::vector<uint64_t> expected = Hashes(path, kSettings[0], tokens, type);
     ASSERT_EQ(expected.size(), tokens.size());
@@ -82,6 +95,7 @@ class SameBytesTest : public testing::Test {
     }
   }
 
+  Activations activations_ = Activations::kInt8;
   const TempFolder cache_;
 };
 
@@ -106,6 +120,57 @@ INSTANTIATE_TEST_SUITE_P(Models, TinySameBytesTest,
                                          TinyCase{"Gemma3", TinyGemma3()},
                                          TinyCase{"MixtureQ8_0", TinyMoe()},
                                          TinyCase{"MixtureBF16", TinyMoe("BF16")}),
+                         [](const auto& info) { return info.param.name; });
+
+// Products of pairs of bfloat16, also where the CPU has no instruction for them.
+class Bf16SameBytesTest : public SameBytesTest, public testing::WithParamInterface<TinyCase> {
+ protected:
+  // Every logit after every token.
+  static std::vector<float> Logits(const std::string& path, std::span<const int32_t> tokens,
+                                   Activations activations) {
+    RunnerOptions o = TestOptions(tokens.size());
+    o.activations = activations;
+    const std::unique_ptr<ModelRunner> runner = MakeRunner(path, o);
+    std::vector<float> all;
+    if (!runner) return all;
+    const Status s =
+        Evaluator(*runner).Append(tokens, 0, [&](size_t, std::span<const float> logits) {
+          all.insert(all.end(), logits.begin(), logits.end());
+        });
+    EXPECT_TRUE(s.ok()) << s.message();
+    return all;
+  }
+};
+
+TEST_P(Bf16SameBytesTest, Holds) {
+  const TempFolder folder;
+  const TinyModel model(GetParam().shape);
+  const std::string path = model.Write(folder.path("m.gguf"));
+  const std::vector<int32_t> tokens = model.Tokens(150);
+  activations_ = Activations::kInt8AndBf16;
+  ExpectSame(path, tokens, KvType::kF16);
+}
+
+TEST_P(Bf16SameBytesTest, IsNearTheFloats) {
+  const TempFolder folder;
+  const TinyModel model(GetParam().shape);
+  const std::string path = model.Write(folder.path("m.gguf"));
+  const std::vector<int32_t> tokens = model.Tokens(20);
+  const std::vector<float> floats = Logits(path, tokens, Activations::kF32);
+  const std::vector<float> found = Logits(path, tokens, Activations::kInt8AndBf16);
+  ASSERT_EQ(found.size(), floats.size());
+  double error = 0, size = 0;
+  for (size_t i = 0; i < floats.size(); ++i) {
+    error += std::fabs(found[i] - floats[i]);
+    size += std::fabs(floats[i]);
+  }
+  EXPECT_GT(error, 0);
+  EXPECT_LT(error, 0.02 * size);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Bf16SameBytesTest,
+                         testing::Values(TinyCase{"Llama", TinyLlama("BF16")},
+                                         TinyCase{"Mixture", TinyMoe("BF16")}),
                          [](const auto& info) { return info.param.name; });
 
 class OracleSameBytesTest : public SameBytesTest,

@@ -102,7 +102,7 @@ void Project(Pass& pass, const LayerWeights& w, const Input& in, size_t stride) 
   MatMul(pass, in, {key, {w.q_a, ws.q_low, mla.q_rank}});
   pass.Barrier();
   const Input low = pass.own.q_low_in.View(pass.rows(), mla.q_rank);
-  NormRows(pass, ws.q_low, w.q_a_norm, low, ReadsInt8(w.q_b));
+  NormRows(pass, ws.q_low, w.q_a_norm, low, Reads(w.q_b));
   pass.RowBarrier();
   MatMul(pass, low, {{w.q_b, ws.q_full, q_rows}});
 }
@@ -125,7 +125,7 @@ void AbsorbKey(Pass& pass, size_t layer, size_t h, const Input& nope, size_t str
     const size_t row = t * c.heads + h;
     float* const head = pass.ws.q_full + row * (mla.nope_dim + mla.rope_dim);
     std::copy_n(head, mla.nope_dim, nope.row(row));
-    if (ReadsInt8(k_b)) QuantiseRow(nope.row(row), nope.act, row);
+    nope.Fill(Reads(k_b), row);
     RotateHead(pass, layer, t, head + mla.nope_dim);
     std::copy_n(head + mla.nope_dim, mla.rope_dim, queries + t * stride + mla.kv_rank);
   }
@@ -158,29 +158,30 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   Input by_row = latent;  // the same memory as [R][heads * kv_rank]
   by_row.rows = by_row.act.rows = R;
   by_row.k = by_row.act.k = c.heads * mla.kv_rank;
-  const bool int8 = ReadsInt8(w.v_b);
-  const bool quantised = Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, int8);
+  const InputForms reads = Reads(w.v_b);
+  const bool same = mla.kv_rank % 2 == 0;  // pairs of bfloat16 begin where a head does
+  const bool filled =
+      Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, same ? reads : InputForms()) &&
+      same;
   pass.Barrier();
-  if (int8 && !quantised) {
-    QuantiseRows(pass, by_row);
+  if (reads && !filled) {
+    FillForms(pass, latent, reads);
     pass.Barrier();
   }
 
   const Input out = pass.ws.attn_in.View(R, c.heads * mla.head_value_dim);
-  const bool whole_blocks = mla.head_value_dim % kActBlock == 0;
+  const bool fills = !Reads(w.o).int8 || mla.head_value_dim % kActBlock == 0;  // whole blocks
   pass.worker.ForTiles(c.heads, [&](size_t begin, size_t end) {
     for (size_t h = begin; h < end; ++h) {
       const size_t first = h * mla.head_value_dim, last = first + mla.head_value_dim;
       MatMulAlone(pass, w.v_b.Expert(h), latent, pass.ws.head_rows + h * pass.ws.max_rows, R,
                   out.f32 + first, out.k);
-      for (size_t t = 0; ReadsInt8(w.o) && whole_blocks && t < R; ++t) {
-        QuantisePart(out.row(t), out.act, t, first, last);
-      }
+      for (size_t t = 0; fills && t < R; ++t) out.Fill(Reads(w.o), t, first, last);
     }
   });
   pass.Barrier();
-  if (ReadsInt8(w.o) && !whole_blocks) {
-    QuantiseRows(pass, out);
+  if (!fills) {
+    FillForms(pass, out, Reads(w.o));
     pass.Barrier();
   }
   MatMul(pass, out, {{w.o, pass.ws.branch, c.dim}});
