@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "src/engine/pass_work.h"
 #include "src/machine/bandwidth.h"
 #include "src/machine/machine_profile.h"
 #include "src/machine/memory_use.h"
@@ -60,7 +61,7 @@ std::vector<KernelMatrix> FloatMatrices(const Weights& weights) {
   std::vector<KernelMatrix> found;
   const auto look = [&](const Weight& w) {
     if (!OneDnn::Offers(*w.format, OneDnn::Form::kFloats)) return;
-    const KernelMatrix m{w.format, w.data, w.panels, w.exact, w.rows, w.k};
+    const KernelMatrix m = MatrixOf(w);
     for (KernelMatrix& f : found) {
       if (f.format != m.format || f.panels != m.panels) continue;
       if (f.rows * f.k < m.rows * m.k) f = m;

@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kProbeSeconds = 0.12;
 
-KernelMatrix MatrixOf(const Weight& w) {
-  return {w.format, w.data, w.panels, w.exact, w.dots_bf16, w.rows, w.k};
-}
-
 // Positions seen by rows at [first, first + rows), summed up; `window` 0: all before.
 double SeenPositions(size_t first, size_t rows, size_t window) {
   double seen = 0;
@@ -23,6 +19,10 @@ double SeenPositions(size_t first, size_t rows, size_t window) {
 }
 
 }  // namespace
+
+KernelMatrix MatrixOf(const Weight& w) {
+  return {w.format, w.data, w.panels, w.exact, w.dots_bf16, w.rows, w.k};
+}
 
 double PassWork::macs() const {
   return std::accumulate(matrix_macs.begin(), matrix_macs.end(), attention_macs);

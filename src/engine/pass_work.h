@@ -22,6 +22,9 @@ struct PassWork {
   double macs() const;
 };
 
+// A model's matrix, for the probes of src/machine.
+KernelMatrix MatrixOf(const Weight& weight);
+
 // 1e9 MAC per second of each kernel at its best.
 struct ComputeRates {
   std::vector<double> matrix;  // [WorkCounter::kernels()]

@@ -43,6 +43,14 @@ class Trial {
     args_.k = matrix.k;
     args_.f32 = in_.data();
     args_.f32_stride = matrix.k;
+    if (matrix.dots_bf16) {
+      args_.bf16_stride = (matrix.k + 1) / 2 * 2;
+      rounded_.resize(tokens * args_.bf16_stride);
+      for (size_t t = 0; t < tokens; ++t) {
+        RoundToBf16(&in_[t * matrix.k], matrix.k, &rounded_[t * args_.bf16_stride]);
+      }
+      args_.bf16 = rounded_.data();
+    }
     args_.out = out_.data();
     args_.scratch = scratch_.data() + (64 - reinterpret_cast<uintptr_t>(scratch_.data()) % 64) % 64;
   }
@@ -67,6 +75,7 @@ class Trial {
   const Format& format_;
   std::vector<uint8_t> scratch_;
   std::vector<float> in_, out_;
+  std::vector<uint16_t> rounded_;
   MatMulArgs args_;
 };
 
