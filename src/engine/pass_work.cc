@@ -21,7 +21,7 @@ double SeenPositions(size_t first, size_t rows, size_t window) {
 }  // namespace
 
 KernelMatrix MatrixOf(const Weight& w) {
-  return {w.format, w.data, w.panels, w.exact, w.dots_bf16, w.rows, w.k};
+  return {w.format, w.data, w.panels, w.exact, w.rows, w.k, w.dots_bf16};
 }
 
 double PassWork::macs() const {

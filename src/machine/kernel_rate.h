@@ -23,9 +23,9 @@ struct KernelMatrix {
   const Format* format = nullptr;
   const uint8_t* weights = nullptr;
   bool panels = false;
-  bool exact = false;      // multiplied as decoded floats
-  bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16
+  bool exact = false;  // multiplied as decoded floats
   size_t rows = 0, k = 0;
+  bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16
 };
 
 // 1e9 multiply-adds per second of `threads` workers (0: all) that multiply parts of `matrix` with

@@ -17,7 +17,7 @@ TEST(KernelRate, RunsEveryFormatInBothForms) {
     for (const size_t rows : {16u, 144u}) {
       constexpr size_t k = 512;
       const std::vector<uint8_t> bytes(rows * format->RowBytes(k));  // zeros are valid in all
-      KernelMatrix matrix{format, bytes.data(), false, false, false, rows, k};
+      KernelMatrix matrix{format, bytes.data(), false, false, rows, k};
       const Result<double> in_place = MeasureMatMulRate(**team, 3, matrix, 8, 0);
       ASSERT_TRUE(in_place.ok()) << format->name;
       EXPECT_GT(*in_place, 0) << format->name;

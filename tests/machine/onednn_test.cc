@@ -251,7 +251,7 @@ class RelaxedChoiceTest : public OneDnnTest {
   void Choose(double least_gain) {
     operands_ = std::make_unique<Operands>(*format_, Shape{64, 64, 256}, true);
     const MatMulArgs& a = operands_->args();
-    const KernelMatrix m{format_, a.weights, true, false, false, a.rows, a.k};
+    const KernelMatrix m{format_, a.weights, true, false, a.rows, a.k};
     relaxed_ = std::make_unique<RelaxedMatMul>(
         std::span(&m, 1), 9, 64, *team_,
         [&](const std::string& line) { warnings_.push_back(line); }, least_gain);
