@@ -35,7 +35,7 @@ TEST(KernelRate, DecodedFloats) {
   auto team = ThreadTeam::Create(1);
   const Format* format = FindFormat("Q4_0");
   const std::vector<uint8_t> bytes(64 * format->RowBytes(64));
-  EXPECT_GT(*MeasureMatMulRate(**team, 0, {format, bytes.data(), false, true, false, 64, 64}, 4, 0), 0);
+  EXPECT_GT(*MeasureMatMulRate(**team, 0, {format, bytes.data(), false, true, 64, 64}, 4, 0), 0);
 }
 
 TEST(KernelRate, AttentionOfEveryType) {
