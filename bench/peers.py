@@ -10,16 +10,23 @@ weights repacked at run time (-rtr). Ratios are medians of the rounds' ratios, p
 operating system's figure of the process, mapped files included. The share of the ceiling is of the read bandwidth that
 sluice measures beside its own runs.
 """
-import argparse, json, os, pathlib, re, statistics, subprocess, sys
+import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
+
+
+class Failed(Exception):
+    pass
 
 
 def measured(args):
     """stdout and peak memory in MB of one process."""
-    p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    out = p.stdout.read()
-    _, status, usage = os.wait4(p.pid, 0)
-    if status != 0:
-        sys.exit(f"failed: {' '.join(args)}")
+    with tempfile.TemporaryFile() as errors:
+        p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=errors)
+        out = p.stdout.read()
+        _, status, usage = os.wait4(p.pid, 0)
+        if status != 0:
+            errors.seek(0)
+            last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+            raise Failed(f"{' '.join(args)}: status {status}: {''.join(last)}")
     return out, usage.ru_maxrss / 1024
 
 
@@ -52,7 +59,7 @@ def run_sweep(a, model, extra):
         cells = [c.strip() for c in line.strip("| ").split("|")]
         if len(cells) >= 7 and cells[2] == str(a.depth):
             return {f"prefill @ {a.depth}": float(cells[4]), f"decode @ {a.depth}": float(cells[6])}
-    sys.exit("the sweep printed no row at the depth: is it a multiple of --prompt?")
+    raise Failed("the sweep printed no row at the depth: is it a multiple of --prompt?")
 
 
 def main():
@@ -81,9 +88,12 @@ def main():
     for r in range(a.rounds):
         for m in a.models:
             for e, run in engines.items():
-                row = run(m)
-                if a.depth and e in at_depth:
-                    row = {**at_depth[e](m), **row}
+                row = {}
+                for measure in [run, at_depth.get(e) if a.depth else None]:
+                    try:
+                        row.update({k: v for k, v in (measure(m) if measure else {}).items() if k not in row})
+                    except Failed as failure:  # the others go on
+                        print(failure, file=sys.stderr)
                 results[m, e].append(row)
             print(f"round {r + 1} of {a.rounds}: {pathlib.Path(m).name}", file=sys.stderr)
 
@@ -93,10 +103,10 @@ def main():
     names = ["prefill", "decode", *([f"prefill @ {a.depth}", f"decode @ {a.depth}"] if a.depth else []), "peak memory MB"]
     for m in a.models:
         ours = results[m, "sluice"]
-        for n in names:
+        for n in [n for n in names if all(n in x for x in ours)]:
             cells = []
             for e in peers:
-                pairs = [(x[n], y[n]) for x, y in zip(ours, results[m, e]) if n in y]
+                pairs = [(x[n], y[n]) for x, y in zip(ours, results[m, e]) if n in x and n in y]
                 cells += ([f"{statistics.median(y for _, y in pairs):.1f}",
                            f"{statistics.median(x / y for x, y in pairs):.2f}"] if pairs else ["", ""])
             unit = "" if "memory" in n else " tok/s"
