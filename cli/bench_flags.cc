@@ -286,7 +286,7 @@ void BenchFlags::AddTo(CLI::App& c) {
   list("-d,--n-depth", depth, "Tokens already in the context")->capture_default_str();
   list("-b,--batch-size", batch, "Rows of one pass of a prompt")->capture_default_str();
   list("--ub,--ubatch-size", micro_batch, "-ub: the same as -b, which it replaces");
-  list("-t,--threads", threads, "Decode threads; 0: one per allowed core")->capture_default_str();
+  list("-t,--threads", threads, "Decode threads; 0: what measured best")->capture_default_str();
   list("--tb,--threads-batch", threads_batch, "-tb: prefill threads; 0: as -t")
       ->capture_default_str();
   list("--np,--concurrency,--parallel", concurrency,

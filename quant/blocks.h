@@ -65,15 +65,6 @@ void DecodeBlocks(const uint8_t* blocks, size_t n, float* out, F f) {
   for (size_t i = 0; i < n; i += kValues) f(b[i / kValues], out + i);
 }
 
-// Format::to_panel: f(block, r, &panel) moves one block into row r of its panel.
-template <class Block, class Panel, class F>
-void PackPanels(const uint8_t* const rows[kPanelRows], size_t blocks, uint8_t* panel, F f) {
-  Panel* p = reinterpret_cast<Panel*>(panel);
-  for (size_t b = 0; b < blocks; ++b) {
-    for (size_t r = 0; r < kPanelRows; ++r) f(AsBlocks<Block>(rows[r])[b], r, &p[b]);
-  }
-}
-
 // Format::from_panel: f(panel, r, &block) takes row r out of its panel.
 template <class Block, class Panel, class F>
 void UnpackPanels(const uint8_t* panel, size_t blocks, uint8_t* const rows[kPanelRows], F f) {

@@ -19,7 +19,7 @@ namespace sluice {
 // How a format multiplies.
 enum class Arithmetic : uint8_t {
   kInt8,  // integer codes x int8 activations, exact inside a block (recipe B32)
-  kF32,   // weights as f32, one f32 FMA chain over k
+  kF32,   // weights as f32, one f32 FMA chain over k (or bfloat16 pairs: MatMulArgs::bf16)
 };
 
 // The integer form of 32 consecutive weights of one row. With a = activations, da their scale:
@@ -73,7 +73,8 @@ std::span<const Format* const> Formats();
 const Format* FindFormat(uint32_t gguf_type);
 const Format* FindFormat(std::string_view name);
 
-// The recipe in scalar code, one output element: what every kernel must equal, bit for bit.
+// The recipe in scalar code, one output element: what every kernel must equal, bit for bit,
+// except one given MatMulArgs::bf16.
 // `row` points to the weights of one row; `t` picks the token in `act`, or in f32 ([.][k]).
 float ReferenceDot(const Format& format, const uint8_t* row, size_t k, const ActView& act, size_t t,
                    const float* f32);

@@ -37,11 +37,7 @@ class PanelSource {
   static constexpr size_t kBlockValues = kActBlock * C::kUnits;
 
   PanelSource(const MatMulArgs& args, ToPanel to_panel, uint8_t* scratch)
-      : args_(args),
-        to_panel_(to_panel),
-
-        scratch_(scratch),
-        blocks_(args.k / kBlockValues) {}
+      : args_(args), to_panel_(to_panel), scratch_(scratch), blocks_(args.k / kBlockValues) {}
 
   // Blocks [first, first + count) of the panel that starts at `row`; count <= kChunk / kBlockValues
   // for rows.

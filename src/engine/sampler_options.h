@@ -1,5 +1,5 @@
 // What a request may ask of the sampler: names and defaults of llama.cpp's
-// flags. Filled by the command line or a server dialect, checked once before a
+// flags. Filled by the command line, checked once before a
 // Sampler is made. Plain data; any thread.
 #ifndef SLUICE_SRC_ENGINE_SAMPLER_OPTIONS_H_
 #define SLUICE_SRC_ENGINE_SAMPLER_OPTIONS_H_
