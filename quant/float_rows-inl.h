@@ -42,7 +42,6 @@ HWY_INLINE void PackLineOfWords(BlockRows rows, size_t at, uint8_t* panel) {
   const hn::FixedTag<uint32_t, 4> d4;
   uint32_t* const out = reinterpret_cast<uint32_t*>(panel);
   for (size_t r = 0; r < kPanelRows; r += kRows) {
-    SLUICE_UNROLL
     for (size_t k = 0; k < 16; k += 4) {
       const auto row = [&](size_t i) HWY_ATTR {
         return hn::LoadU(d4, reinterpret_cast<const uint32_t*>(rows[r + i] + at) + k);
