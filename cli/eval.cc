@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "simd/vector_ops.h"
+#include "src/base/printable.h"
 #include "src/engine/evaluate.h"
 
 namespace sluice {
@@ -43,9 +44,9 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
       value = 10 * value + (text[end++] - '0');
     }
     if (end == i || value > INT32_MAX) {
-      return Status(
-          StatusCode::kInvalidArgument,
-          "--tokens: expected ids separated by commas or blanks, found " + text.substr(i, 20));
+      return Status(StatusCode::kInvalidArgument,
+                    "--tokens: expected ids separated by commas or blanks, found " +
+                        Printable(text.substr(i, 20)));
     }
     ids.push_back(static_cast<int32_t>(value));
     i = end;

@@ -7,7 +7,7 @@ namespace sluice {
 namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
-struct sigaction previous_action;
+struct sigaction previous_int, previous_term;
 
 void OnInterrupt(int signal) {
   interrupts = interrupts + 1;
@@ -24,10 +24,14 @@ InterruptGuard::InterruptGuard() {
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &previous_action);
+  sigaction(SIGINT, &action, &previous_int);
+  sigaction(SIGTERM, &action, &previous_term);
 }
 
-InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &previous_action, nullptr); }
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &previous_int, nullptr);
+  sigaction(SIGTERM, &previous_term, nullptr);
+}
 
 bool InterruptGuard::interrupted() const { return interrupts > 0; }
 

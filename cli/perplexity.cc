@@ -48,6 +48,7 @@ Result<std::unique_ptr<ModelRunner>> LoadExact(const ModelFlags& flags) {
   ModelFlags exact = flags;
   exact.activations = exact.kv_type = "f32";
   exact.weights = "gguf";
+  exact.relaxed = false;
   return LoadRunner("perplexity", exact);
 }
 

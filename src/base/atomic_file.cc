@@ -7,15 +7,31 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace sluice {
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
   static std::atomic<int> counter{0};
   std::unique_ptr<AtomicFile> file(new AtomicFile);
+  // What a link names is replaced, not the link; and nothing that is no file.
+  std::error_code none;
+  const std::filesystem::file_status found = std::filesystem::status(path, none);
   file->path_ = path;
+  if (std::filesystem::exists(found)) {
+    if (!std::filesystem::is_regular_file(found)) {
+      return Status(StatusCode::kIo,
+                    path + ": expected a file or a new name, found a " +
+                        (std::filesystem::is_directory(found)
+                             ? "folder"
+                             : "device, pipe or socket, which cannot be replaced"));
+    }
+    const std::filesystem::path real = std::filesystem::canonical(path, none);
+    if (!none) file->path_ = real.string();
+  }
   file->temporary_ =
-      path + "." + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
+      file->path_ + "." + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
   // O_TRUNC, not O_EXCL: a leftover of a crashed process with this id may go.
   file->fd_ =
       open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);

@@ -16,7 +16,8 @@ namespace sluice {
 
 class AtomicFile {
  public:
-  // Makes `<path>.<process>-<n>.tmp`. The folder must exist.
+  // Makes `<path>.<process>-<n>.tmp`. The folder must exist; `path` may be a file or a link to one,
+  // which is then replaced, but nothing else.
   static Result<std::unique_ptr<AtomicFile>> Create(const std::string& path);
   ~AtomicFile();  // without Commit: removes the temporary file
   AtomicFile(const AtomicFile&) = delete;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -174,11 +175,12 @@ Result<MachineProfile> Calibrate() {
   profile.barrier_us = BarrierUs(*team);
   const double lost = static_cast<double>(team->lost_ns()) * 1e-9 / SecondsSince(start);
   if (lost > kMostLost * team->size()) {
+    char taken[32];
+    std::snprintf(taken, sizeof(taken), "%.1f", std::min<double>(lost, team->size()));
     return Status(
         StatusCode::kIo,
-        "calibration: other programs kept the CPUs busy; expected an idle machine, found " +
-            std::to_string(lost) + " of " + std::to_string(team->size()) +
-            " CPUs taken; run it again when they are done");
+        "calibration: other programs kept the CPUs busy; expected an idle machine, found " + taken +
+            " of " + std::to_string(team->size()) + " CPUs taken; run it again when they are done");
   }
   ChooseThreads(profile);
   return profile;

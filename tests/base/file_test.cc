@@ -114,6 +114,33 @@ TEST(MappedFile, RefusesWhatIsNoFile) {
   }
 }
 
+TEST(AtomicFile, ReplacesWhatALinkNamesAndNothingThatIsNoFile) {
+  const TempFolder folder;
+  const std::vector<uint8_t> old = Sequence(3), now = Sequence(9);
+  WriteFile(folder.path("target"), old);
+  ASSERT_EQ(symlink("target", folder.path("link").c_str()), 0);
+  {
+    auto file = AtomicFile::Create(folder.path("link"));
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    ASSERT_TRUE((*file)->WriteAt(0, now).ok());
+    ASSERT_TRUE((*file)->Commit().ok());
+  }
+  struct stat seen = {};
+  ASSERT_EQ(lstat(folder.path("link").c_str(), &seen), 0);
+  EXPECT_TRUE(S_ISLNK(seen.st_mode));
+  EXPECT_EQ(Contents(**MappedFile::Open(folder.path("target"))), now);
+
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  ASSERT_EQ(mkdir(folder.path("folder").c_str(), 0700), 0);
+  for (const char* name : {"pipe", "folder"}) {
+    const auto file = AtomicFile::Create(folder.path(name));
+    ASSERT_FALSE(file.ok());
+    EXPECT_NE(file.status().message().find("expected a file"), std::string::npos);
+  }
+  ASSERT_EQ(lstat(folder.path("pipe").c_str(), &seen), 0);
+  EXPECT_TRUE(S_ISFIFO(seen.st_mode));
+}
+
 TEST(AtomicFile, AppearsOnCommit) {
   const TempFolder folder;
   const std::vector<uint8_t> bytes = Sequence(5000);
