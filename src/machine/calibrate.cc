@@ -179,8 +179,10 @@ Result<MachineProfile> Calibrate() {
     std::snprintf(taken, sizeof(taken), "%.1f", std::min<double>(lost, team->size()));
     return Status(
         StatusCode::kIo,
-        "calibration: other programs kept the CPUs busy; expected an idle machine, found " + taken +
-            " of " + std::to_string(team->size()) + " CPUs taken; run it again when they are done");
+        std::string(
+            "calibration: other programs kept the CPUs busy; expected an idle machine, found ") +
+            taken + " of " + std::to_string(team->size()) +
+            " CPUs taken; run it again when they are done");
   }
   ChooseThreads(profile);
   return profile;
