@@ -55,7 +55,8 @@ struct BF16Pairs {
   }
   // A pair with a zero.
   static HWY_INLINE VI32 LoadLast(const Block& b, size_t row) {
-    return hn::PromoteTo(D32(), hn::LoadU(hn::Rebind<uint16_t, DF>(), b.w[0] + row));
+    const auto* const values = reinterpret_cast<const uint16_t*>(&b);
+    return hn::PromoteTo(D32(), hn::LoadU(hn::Rebind<uint16_t, DF>(), values + row));
   }
   static HWY_INLINE void PackLine(BlockRows rows, size_t at, uint8_t* panel) {
     PackLineOfWords(rows, at, panel);
