@@ -2,6 +2,10 @@
 // sums by adds inside 128-bit blocks, so no step depends on the vector width.
 #include "simd/activations.h"
 
+#include <string.h>
+
+#include "simd/amx.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/activations.cc"
 #include "hwy/foreach_target.h"
@@ -68,6 +72,11 @@ void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row, size_t 
     a.scale[at] = scale;
     a.scaled_sum[at] = scale * static_cast<float>(sum);
     a.neg_sum[at] = -sum;
+    if (a.tile_q != nullptr) {
+      const size_t tile = (row / 16 * (a.k / kActBlock) + b) * 16 + row % 16;
+      memcpy(a.tile_q + tile * kActBlock, q + b * kActBlock, kActBlock);
+      a.tile_scale[tile] = scale;
+    }
   }
 }
 
@@ -95,12 +104,16 @@ HWY_EXPORT(RoundBf16);
 constexpr size_t kAlign = 64;
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
+// Rows that lie in tiles too.
+size_t TileRows(size_t rows) { return rows >= kAmxRows && HasAmx() ? (rows + 15) / 16 * 16 : 0; }
+
 }  // namespace
 
 // Every array starts on its own cache line.
 size_t ActBytes(size_t rows, size_t k) {
   const size_t blocks = rows * (k / kActBlock);
-  return RoundUp(rows * k) + 3 * RoundUp(4 * blocks) + RoundUp(8 * blocks) + RoundUp(4 * blocks);
+  return RoundUp(rows * k) + 3 * RoundUp(4 * blocks) + RoundUp(8 * blocks) + RoundUp(4 * blocks) +
+         RoundUp(TileRows(rows) * k) + RoundUp(TileRows(rows) * (k / kActBlock) * 4);
 }
 
 ActView MakeActView(void* storage, size_t rows, size_t k) {
@@ -120,6 +133,10 @@ ActView MakeActView(void* storage, size_t rows, size_t k) {
   a.neg_sum = static_cast<int32_t*>(take(4 * blocks));
   a.neg_pair = static_cast<int32_t*>(take(8 * blocks));
   a.sum16 = static_cast<int16_t*>(take(4 * blocks));
+  if (const size_t tile_rows = TileRows(rows); tile_rows > 0) {
+    a.tile_q = static_cast<int8_t*>(take(tile_rows * k));
+    a.tile_scale = static_cast<float*>(take(tile_rows * (k / kActBlock) * 4));
+  }
   return a;
 }
 

@@ -23,15 +23,19 @@ struct ActView {
   int32_t* neg_pair =
       nullptr;  // [rows][k/16]   two int16 per 16 values: -(sum over k%4 in {0,1}) low, {2,3} high
   int16_t* sum16 = nullptr;  // [rows][k/16]   sum of a over each 16
+  // a and da again, for AMX: 16 rows side by side. Null where the CPU has none or rows are few.
+  int8_t* tile_q = nullptr;     // [rows/16, rounded up][k/32][16][32]
+  float* tile_scale = nullptr;  // [rows/16, rounded up][k/32][16]
 };
 
 // Bytes of 64-byte aligned storage a view of this shape needs, and the view.
 size_t ActBytes(size_t rows, size_t k);
 ActView MakeActView(void* storage, size_t rows, size_t k);
 
-// The rows [first, first + count) of a view.
+// The rows [first, first + count) of a view; without tiles unless they start with one.
 inline ActView ActRows(const ActView& a, size_t first, size_t count) {
   const size_t b32 = first * (a.k / 32), b16 = first * (a.k / 16);
+  const bool tiles = a.tile_q != nullptr && first % 16 == 0;
   return {count,
           a.k,
           a.q + first * a.k,
@@ -39,7 +43,9 @@ inline ActView ActRows(const ActView& a, size_t first, size_t count) {
           a.scaled_sum + b32,
           a.neg_sum + b32,
           a.neg_pair + b16,
-          a.sum16 + b16};
+          a.sum16 + b16,
+          tiles ? a.tile_q + first * a.k : nullptr,
+          tiles ? a.tile_scale + b32 : nullptr};
 }
 
 // Quantises values [begin, end) of one row x[k] (finite floats; multiples of 32) into row `row` of

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "simd/byte_tiles.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "simd/dot_amx-inl.h"
 #include "simd/dot_i8mm-inl.h"
 #include "simd/matmul-inl.h"
 
@@ -134,30 +135,105 @@ void TokenTile(const ByteTileArgs& tile, size_t token, size_t count, size_t vali
   }
 }
 
+// Tokens from `first` to the last.
 template <class C, bool kI8mm>
-void EveryToken(const ByteTileArgs& tile, size_t valid) {
+void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
   const MatMulArgs& args = *tile.args;
-  const size_t pieces = (args.tokens + kTokens<C, kI8mm> - 1) / kTokens<C, kI8mm>;
-  for (size_t p = 0, t = 0; p < pieces; ++p) {
+  const size_t pieces = (args.tokens - first + kTokens<C, kI8mm> - 1) / kTokens<C, kI8mm>;
+  for (size_t p = 0, t = first; p < pieces; ++p) {
     const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
     TokenTile<C, kI8mm>(tile, t, some, valid);
     t += some;
   }
 }
 
+#if SLUICE_AMX_TILES
+// Up to here a last tile of 16 that is not full costs more than VNNI.
+constexpr size_t kTooFewForAmx = 6;
+
+// Sums of a group of tokens, side by side: rows of the output are often a power of two apart, and
+// 16 of them would share one set of the caches (512 tokens: 320 GMAC/s with the output, 460 so).
+constexpr size_t kAmxGroup = 512;
+struct AmxSums {
+  HWY_ALIGN float f[kAmxGroup][kTileRows];
+};
+
+// Tokens first .. first + count - 1, up to kAmxGroup, 16 at a time; `first` is a multiple of 16.
+template <class C>
+HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t count,
+                                size_t valid) {
+  const MatMulArgs& args = *tile.args;
+  const size_t all = args.k / kActBlock;
+  float* const out = args.out + first * args.out_stride + tile.row;
+  AmxSums sums;
+  for (size_t t = 0; t < count; ++t) {
+    if (tile.unit_begin == 0) {
+      std::fill_n(sums.f[t], kTileRows, 0.0f);
+    } else {
+      std::copy_n(out + t * args.out_stride, valid, sums.f[t]);
+    }
+  }
+  for (size_t t = 0; t < count; t += 16) {
+    const size_t at = ((first + t) / 16 * all + tile.unit_begin) * 16;
+    for (size_t v = 0; v * kPanelRows < valid; ++v) {
+      AmxKernel(tile.units + v * kChunkUnits, tile.unit_count, args.act.tile_q + at * kActBlock,
+                args.act.tile_scale + at)
+          .Run(sums.f[t] + v * kPanelRows, kTileRows);
+    }
+  }
+  if (tile.has_min && tile.unit_begin + tile.unit_count == all) {
+    constexpr size_t kAtOnce = 8;
+    size_t t = 0;
+    for (; t + kAtOnce <= count; t += kAtOnce) {
+      SubtractMins<C::kSub16, kTilePanels, kAtOnce>(tile, 0, RowsOf<kAtOnce>(args, first + t),
+                                                    sums.f[t], kTileRows);
+    }
+    for (; t < count; ++t) {
+      SubtractMins<C::kSub16, kTilePanels, 1>(tile, 0, RowsOf<1>(args, first + t), sums.f[t],
+                                              kTileRows);
+    }
+  }
+  for (size_t t = 0; t < count; ++t) std::copy_n(sums.f[t], valid, out + t * args.out_stride);
+}
+
+// All tokens: those of a last tile with few by VNNI, which reads the codes before they are turned.
+template <class C>
+void AmxAllTokens(const ByteTileArgs& tile, size_t valid) {
+  const size_t rest = tile.args->tokens % 16;
+  const size_t tokens = tile.args->tokens - (rest <= kTooFewForAmx ? rest : 0);
+  EveryToken<C, false>(tile, tokens, valid);
+  auto* const units = reinterpret_cast<ByteUnit*>(LayOut(tile.args->scratch).units);
+  for (size_t v = 0; v * kPanelRows < valid; ++v) {
+    for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * kChunkUnits + u]);
+  }
+  const AmxTiles registers;
+  for (size_t t = 0; t < tokens; t += kAmxGroup) {
+    AmxTokenGroup<C>(tile, t, std::min(kAmxGroup, tokens - t), valid);
+  }
+}
+#endif
+
 template <class C>
 void AllTokens(const ByteTileArgs& tile) {
   const size_t valid = std::min(kTileRows, tile.args->row_end - tile.row);
+#if SLUICE_AMX_TILES
+  if constexpr (!C::kSub16) {
+    const MatMulArgs& args = *tile.args;
+    if (args.act.tile_q && args.tokens >= kAmxRows && !args.token_rows) {
+      return AmxAllTokens<C>(tile, valid);
+    }
+  }
+#endif
 #if SLUICE_HAVE_I8MM
   if (HasI8mm()) {
     auto* units = reinterpret_cast<typename C::Block*>(LayOut(tile.args->scratch).units);
     for (size_t panel = 0; panel * kPanelRows < valid; ++panel, units += kChunkUnits) {
       for (size_t u = 0; u < tile.unit_count; ++u) PairRows<C>(units[u]);
     }
-    return EveryToken<C, true>(tile, valid);
+    return EveryToken<C, true>(tile, 0, valid);
   }
 #endif
-  EveryToken<C, false>(tile, valid);
+  EveryToken<C, false>(tile, 0, valid);
 }
 
 void RunByteTiles(const ByteTileArgs& tile) {

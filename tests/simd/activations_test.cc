@@ -12,6 +12,7 @@
 
 #include "hwy/aligned_allocator.h"
 #include "hwy/targets.h"
+#include "simd/amx.h"
 
 namespace sluice {
 namespace {
@@ -137,6 +138,33 @@ TEST(ActivationsTest, ArraysDoNotOverlap) {
   EXPECT_GE(bytes(a.neg_pair), bytes(a.neg_sum + rows * k / 32));
   EXPECT_GE(bytes(a.sum16), bytes(a.neg_pair + rows * k / 16));
   EXPECT_LE(bytes(a.sum16 + rows * k / 16), end);
+}
+
+// Rows of a chunk lie in tiles too where the CPU has AMX; parts of it that start inside one do not.
+TEST(ActivationsTest, TilesHoldTheSameValues) {
+  const size_t rows = 101, k = 96;
+  Quantised q(rows, k);
+  const ActView& a = q.view;
+  EXPECT_EQ(a.tile_q != nullptr, HasAmx());
+  if (!HasAmx()) GTEST_SKIP() << "this CPU has no AMX";
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(rows * k);
+  for (float& v : x) v = normal(random);
+  ForEachTarget([&] {
+    for (size_t r = 0; r < rows; ++r) QuantiseRow(&x[r * k], a, r);
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t b = 0; b < k / 32; ++b) {
+        const size_t at = (r / 16 * (k / 32) + b) * 16 + r % 16;
+        EXPECT_EQ(0, memcmp(a.tile_q + 32 * at, a.q + r * k + 32 * b, 32)) << r << " " << b;
+        EXPECT_EQ(a.tile_scale[at], a.scale[r * (k / 32) + b]);
+      }
+    }
+  });
+  const ActView part = ActRows(a, 32, 40);
+  EXPECT_EQ(0, memcmp(part.tile_q, a.q + 32 * k, 32));
+  EXPECT_EQ(part.tile_scale[1], a.scale[33 * (k / 32)]);
+  EXPECT_EQ(ActRows(a, 33, 40).tile_q, nullptr);
 }
 
 TEST(Bf16, RoundsToNearestEven) {

@@ -1,0 +1,33 @@
+#include "simd/amx.h"
+
+#if SLUICE_HAVE_AMX
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace sluice {
+
+#if SLUICE_HAVE_AMX
+namespace {
+
+bool Ask() {
+  unsigned a, b, c, d;
+  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;  // leaf 7, EDX
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  if ((d & (kTile | kInt8)) != (kTile | kInt8)) return false;
+  constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, from Linux 5.16
+  return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+}
+
+}  // namespace
+
+bool HasAmx() {
+  static const bool has = Ask();
+  return has;
+}
+#else
+bool HasAmx() { return false; }
+#endif
+
+}  // namespace sluice
