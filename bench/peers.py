@@ -52,7 +52,7 @@ def run_bench(program, a, model, extra=(), depth=None):
 
 def run_sweep(a, model, extra):
     """ik_llama.cpp at a depth: the sweep's row whose context already holds that many tokens."""
-    out, _ = measured([a.ik_sweep, "-m", model, "-c", str(a.depth + a.prompt + a.tokens + 512), "-b", str(a.prompt),
+    out, _ = measured([a.ik_sweep, "-m", model, "-c", str(a.depth + a.prompt), "-b", str(a.prompt),
                        "-ub", str(a.prompt), "-n", str(a.tokens), "-t", str(a.threads),
                        "--sweep-stride", str(a.depth // a.prompt), *extra])
     for line in out.decode(errors="replace").splitlines():

@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -339,7 +340,12 @@ void AddBench(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   c->add_option("--delay", flags->delay_s, "Seconds to rest between rows")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check([](const std::string& value) {  // CLI::Range lets NaN pass
+        char* end = nullptr;
+        const double seconds = std::strtod(value.c_str(), &end);
+        const bool fine = *end == '\0' && seconds >= 0 && seconds <= 86400;
+        return fine ? std::string() : "expected 0 to 86400, found " + value;
+      });
   c->add_flag("--no-warmup", flags->no_warmup, "Time the first pass too");
   c->add_flag("--progress", flags->progress, "Lines on stderr also where it is no terminal");
   c->add_option("-o,--output", flags->output, "md, csv, json, jsonl or sql")->capture_default_str();
@@ -348,7 +354,8 @@ void AddBench(CLI::App& app, int* exit_code) {
                 "ratio of the medians with its 95 % interval");
   c->add_flag("--calibrate", flags->calibrate,
               "Measure this machine anew (2 s) and keep the thread counts; no model is run");
-  c->add_option("--svg", flags->svg, "Draw the roofline, with each row on it, into this file");
+  c->add_option("--svg", flags->svg, "Draw the roofline, with each row on it, into this file")
+      ->check(NamesAFile);
   c->footer(
       "A LIST is N, FIRST-LAST, FIRST-LAST+STEP or FIRST-LAST*FACTOR, or several with commas.\n"
       "GB/s is what was read; the roof is the lower of the read bandwidth, measured beside every\n"

@@ -1,6 +1,7 @@
 #include "cli/generate_flags.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -53,7 +54,12 @@ void GenerateFlags::AddTo(CLI::App& c) {
   c.add_option("--keep", sinks, "First tokens that --context-shift keeps")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  add("-s,--seed", seed, "Seed of the random numbers; -1: a random one");
+  add("-s,--seed", seed, "Seed of the random numbers; -1: a random one")
+      ->check([](const std::string& value) {  // CLI11 takes what is too large for the largest
+        errno = 0;
+        std::strtoll(value.c_str(), nullptr, 10);
+        return errno == 0 ? std::string() : "expected at most 2^63 - 1, found " + value;
+      });
   add("--temp,--temperature", s.temp, "Temperature; 0: always the most likely token");
   add("--top-k", s.top_k, "Only the k most likely tokens; 0: off");
   add("--top-p", s.top_p, "Only the most likely tokens that reach this probability; 1: off");

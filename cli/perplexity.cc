@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/words.h"
 #include "src/text/tokenizer.h"
 
 namespace sluice {
@@ -107,6 +108,10 @@ Result<int> Run(const PerplexityFlags& f) {
                                               save.get());
                    }));
   if (save && code == kExitOk) RETURN_IF_ERROR(save->Commit());
+  if (save && code != kExitOk) {
+    std::fprintf(stderr, "sluice perplexity: interrupted: %s is not written\n",
+                 f.save_logits.c_str());
+  }
   return code;
 }
 
@@ -124,6 +129,7 @@ void AddPerplexity(CLI::App& app, int* exit_code) {
   c->add_option("--save-all-logits", flags->save_logits,
                 "Also write the scored positions' log-probabilities, as the base that\n"
                 "llama-perplexity --kl-divergence --kl-divergence-base reads")
+      ->check(NamesAFile)
       ->excludes("--kl");
   c->add_flag("--json", flags->json, "One JSON object");
   c->footer(

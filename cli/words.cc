@@ -55,4 +55,8 @@ Result<KvType> ParseKvType(const std::string& word, bool portable) {
                         {"q8_0", KvType::kQ8}});  // llama.cpp's word
 }
 
+std::string NamesAFile(const std::string& value) {
+  return value.empty() ? "expected the name of a file, found nothing" : std::string();
+}
+
 }  // namespace sluice

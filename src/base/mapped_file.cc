@@ -96,10 +96,10 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
   struct stat info{};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) return OsError(path, "cannot open");
   if (S_ISDIR(info.st_mode)) {
-    return Status(StatusCode::kInvalidArgument, path + ": is a directory, expected a file");
+    return Status(StatusCode::kIo, path + ": is a directory, expected a file");
   }
   if (!S_ISREG(info.st_mode)) {
-    return Status(StatusCode::kInvalidArgument, path + ": is not a regular file");
+    return Status(StatusCode::kIo, path + ": is not a regular file");
   }
   if (info.st_size == 0) return Status(StatusCode::kCorrupt, path + ": the file is empty");
 

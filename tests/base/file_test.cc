@@ -104,8 +104,8 @@ TEST(MappedFile, RefusesWhatIsNoFile) {
   };
   for (const Case& c : {Case{folder.path("none"), StatusCode::kNotFound, "No such file"},
                         Case{folder.path("empty"), StatusCode::kCorrupt, "empty"},
-                        Case{folder.path(), StatusCode::kInvalidArgument, "directory"},
-                        Case{folder.path("pipe"), StatusCode::kInvalidArgument, "regular"}}) {
+                        Case{folder.path(), StatusCode::kIo, "directory"},
+                        Case{folder.path("pipe"), StatusCode::kIo, "regular"}}) {
     const auto file = MappedFile::Open(c.path);
     ASSERT_FALSE(file.ok()) << c.path;
     EXPECT_EQ(file.status().code(), c.code) << c.path;

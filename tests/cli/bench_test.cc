@@ -325,6 +325,8 @@ TEST_F(BenchCli, ErrorsAreOneLine) {
                                                     {"-ctk", "q5_0"},
                                                     {"--weights", "gguf,none"},
                                                     {"--delay", "-1"},
+                                                    {"--delay", "nan"},
+                                                    {"--svg", ""},
                                                     {"--huge-pages", "maybe"},
                                                     {"-d", "500", "-p", "13"},
                                                     {"-p", "4", "-n", "0", "-d", "512"},
