@@ -17,15 +17,15 @@ class Failed(Exception):
     pass
 
 
-def measured(args):
-    """stdout and peak memory in MB of one process."""
-    with tempfile.TemporaryFile() as errors:
-        p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=errors)
+def measured(args, everything=False):
+    """stdout (with stderr, if everything is wanted) and peak memory in MB of one process. Its logs are thrown away."""
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as folder:
+        p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if everything else errors, cwd=folder)
         out = p.stdout.read()
         _, status, usage = os.wait4(p.pid, 0)
         if status != 0:
             errors.seek(0)
-            last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+            last = (out if everything else errors.read()).decode(errors="replace").strip().splitlines()[-1:]
             raise Failed(f"{' '.join(args)}: status {status}: {''.join(last)}")
     return out, usage.ru_maxrss / 1024
 
@@ -54,7 +54,7 @@ def run_sweep(a, model, extra):
     """ik_llama.cpp at a depth: the sweep's row whose context already holds that many tokens."""
     out, _ = measured([a.ik_sweep, "-m", model, "-c", str(a.depth + a.prompt), "-b", str(a.prompt),
                        "-ub", str(a.prompt), "-n", str(a.tokens), "-t", str(a.threads),
-                       "--sweep-stride", str(a.depth // a.prompt), *extra])
+                       "--sweep-stride", str(a.depth // a.prompt), *extra], everything=True)
     for line in out.decode(errors="replace").splitlines():
         cells = [c.strip() for c in line.strip("| ").split("|")]
         if len(cells) >= 7 and cells[2] == str(a.depth):
@@ -70,6 +70,10 @@ def main():
     p.add_argument("--prompt", type=int, default=512), p.add_argument("--tokens", type=int, default=128)
     p.add_argument("--depth", type=int, default=0)
     a = p.parse_args()
+    a.models = [os.path.abspath(m) for m in a.models]
+    for program in ("sluice", "llama", "ik", "ik_sweep"):
+        if getattr(a, program):
+            setattr(a, program, os.path.abspath(getattr(a, program)))
 
     engines = {"sluice": lambda m: run_bench([a.sluice, "bench"], a, m)}
     at_depth = {"sluice": lambda m: run_bench([a.sluice, "bench"], a, m, depth=a.depth)}
