@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/float_rows-inl.h"
+#include "simd/float_amx-inl.h"
 
 #if HWY_ONCE
 
@@ -112,6 +113,9 @@ void ToPanelBF16(BlockRows rows, size_t blocks, uint8_t* panel) {
 }
 void MatMulBF16(const MatMulArgs& args) {
   if (args.bf16 != nullptr) {
+#if SLUICE_AMX_TILES
+    if (HasAmx()) return AmxFloats<BF16Dot>(args).Run();
+#endif
     MatMulFloat<BF16Dot>(args);
   } else {
     MatMulFloat<BF16Codec>(args);

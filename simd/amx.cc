@@ -13,9 +13,10 @@ namespace {
 
 bool Ask() {
   unsigned a, b, c, d;
-  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;  // leaf 7, EDX
+  // Leaf 7, EDX: bfloat16, tiles, int8.
+  constexpr unsigned kAll = 1u << 22 | 1u << 24 | 1u << 25;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-  if ((d & (kTile | kInt8)) != (kTile | kInt8)) return false;
+  if ((d & kAll) != kAll) return false;
   constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, from Linux 5.16
   return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
 }

@@ -206,7 +206,7 @@ void AmxAllTokens(const ByteTileArgs& tile, size_t valid) {
   for (size_t v = 0; v * kPanelRows < valid; ++v) {
     for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * kChunkUnits + u]);
   }
-  const AmxTiles registers;
+  const AmxTiles registers(ByteShape());
   for (size_t t = 0; t < tokens; t += kAmxGroup) {
     AmxTokenGroup<C>(tile, t, std::min(kAmxGroup, tokens - t), valid);
   }

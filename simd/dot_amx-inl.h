@@ -11,9 +11,6 @@
 // floats already (12.2, but tokens of twice the bytes, which no longer fit L2: 20 % slower over a
 // layer); scaling the sums just stored (19.4); prefetching tokens to L1; formats with two scales
 // per unit (Q6_K: 5 %, not worth a second kernel).
-//
-// The instructions are written in assembly: no target of Highway enables them, and the compilers
-// need not know the registers, which nothing else uses.
 #if defined(SLUICE_SIMD_DOT_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_DOT_AMX_INL_H_
 #undef SLUICE_SIMD_DOT_AMX_INL_H_
@@ -23,49 +20,23 @@
 
 #include <algorithm>
 
-#include "simd/amx.h"
+#include "simd/amx_tiles-inl.h"
 #include "simd/byte_panel.h"
 #include "simd/panel_kernel-inl.h"
-
-// Every CPU with AMX has AVX512-BF16; the target below is left to VNNI, to compare with.
-#undef SLUICE_AMX_TILES
-#define SLUICE_AMX_TILES (SLUICE_HAVE_AMX && HWY_TARGET <= HWY_AVX3_ZEN4)
 
 #if SLUICE_AMX_TILES
 HWY_BEFORE_NAMESPACE();
 namespace sluice {
 namespace HWY_NAMESPACE {
 
-// The shapes of the eight tile registers, while it lives: sums in 0 to 3, tokens in 4 and 5,
-// weights in 6 and 7. Released at the end, or every switch of threads would save 8 KB.
-class AmxTiles {
- public:
-  AmxTiles() {
-    struct alignas(64) {
-      uint8_t palette = 1, start_row = 0, reserved[14] = {};
-      uint16_t row_bytes[16] = {64, 64, 64, 64, 32, 32, 64, 64};
-      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 8, 8};
-    } shape;
-    asm volatile("ldtilecfg %0" ::"m"(shape));
+// Sums in 0 to 3, tokens in 4 and 5, weights in 6 and 7.
+inline AmxShape ByteShape() {
+  AmxShape shape;
+  for (size_t t = 0; t < 8; ++t) {
+    shape.row_bytes[t] = t == 4 || t == 5 ? 32 : 64;
+    shape.rows[t] = t < 6 ? 16 : 8;
   }
-  ~AmxTiles() { asm volatile("tilerelease"); }
-  AmxTiles(const AmxTiles&) = delete;
-  AmxTiles& operator=(const AmxTiles&) = delete;
-};
-
-template <int kTile>
-HWY_INLINE void LoadTile(const void* p, size_t stride) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(kTile) : "memory");
-}
-template <int kTile>
-HWY_INLINE void StoreTile(void* p, size_t stride) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(kTile) : "memory");
-}
-// sums = tokens x weights.
-template <int kSums, int kTokens, int kWeights>
-HWY_INLINE void MultiplyTiles() {
-  asm volatile("tilezero %%tmm%c0\n\ttdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums),
-               "i"(kTokens), "i"(kWeights));
+  return shape;
 }
 
 // Codes to signed bytes, in place, once for all tokens.
@@ -106,7 +77,8 @@ class AmxKernel {
   template <int kStep>
   HWY_INLINE void Step(size_t i, VF (&sum)[16]) {
     if (i < count_) {
-      MultiplyTiles<kStep, 4 + kStep % 2, 6 + kStep % 2>();
+      ZeroTile<kStep>();
+      MultiplyBytes<kStep, 4 + kStep % 2, 6 + kStep % 2>();
       Load<kStep>(i + 2);
     }
     const bool scale = i >= 3 && i - 3 < count_;
