@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/float_rows-inl.h"
+#include "simd/bf16_dot-inl.h"
 #include "simd/float_amx-inl.h"
 
 #if HWY_ONCE
@@ -96,7 +97,7 @@ struct BF16Dot : BF16Pairs {
     return hn::BitCast(DF(), hn::Set(D32(), *x));
   }
   static HWY_INLINE VF MulAdd(VF weight, VF x, VF sum) {
-#if HWY_NATIVE_DOT_BF16
+#if SLUICE_FAST_DOT_BF16
     const hn::Repartition<hwy::bfloat16_t, DF> pairs;
     VF none = hn::Zero(DF());
     return hn::ReorderWidenMulAccumulate(DF(), hn::BitCast(pairs, weight), hn::BitCast(pairs, x),
@@ -107,6 +108,14 @@ struct BF16Dot : BF16Pairs {
 #endif
   }
 };
+
+// With AMX, or where the instruction is fast.
+bool BF16DotPays() {
+#if SLUICE_AMX_TILES
+  if (HasAmx()) return true;
+#endif
+  return SLUICE_FAST_DOT_BF16;
+}
 
 void ToPanelBF16(BlockRows rows, size_t blocks, uint8_t* panel) {
   PackFloats<BF16Codec>(rows, 0, blocks, panel);
@@ -128,6 +137,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace sluice {
+
+HWY_EXPORT(BF16DotPays);
+bool MultipliesBf16() { return HWY_DYNAMIC_DISPATCH(BF16DotPays)(); }
 
 namespace {
 

@@ -73,6 +73,10 @@ std::span<const Format* const> Formats();
 const Format* FindFormat(uint32_t gguf_type);
 const Format* FindFormat(std::string_view name);
 
+// Whether BF16 weights are multiplied as pairs of bfloat16 on this CPU where that is allowed:
+// inputs are then MatMulArgs::bf16.
+bool MultipliesBf16();
+
 // The recipe in scalar code, one output element: what every kernel must equal, bit for bit,
 // except one given MatMulArgs::bf16.
 // `row` points to the weights of one row; `t` picks the token in `act`, or in f32 ([.][k]).

@@ -197,7 +197,7 @@ struct FloatSoftMax {
   }
 };
 
-#if HWY_NATIVE_DOT_BF16
+#if SLUICE_FAST_DOT_BF16
 // The same for products of bfloat16 pairs. Weights keep 8 bits, so the exponential needs no more
 // than 14, and the scale goes into its first step.
 struct PairSoftMax {
@@ -259,7 +259,7 @@ struct PairSoftMax {
     return SumTree(lanes);
   }
 };
-#endif  // HWY_NATIVE_DOT_BF16
+#endif  // SLUICE_FAST_DOT_BF16
 
 // A query's state: `width` output sums, a multiple of 16, and a Softmax.
 HWY_INLINE Softmax LoadSoftmax(const float* state, size_t width) {

@@ -21,7 +21,7 @@ constexpr size_t kWideSums = 6;
 // Pages are turned into floats once for more queries than this, on the fly for fewer.
 constexpr size_t kFewQueries = 8;
 
-bool CanDotBf16(KvType type) { return HWY_NATIVE_DOT_BF16 && type == KvType::kBF16; }
+bool CanDotBf16(KvType type) { return SLUICE_FAST_DOT_BF16 && type == KvType::kBF16; }
 
 // Queries [begin, begin + count) of a call, packed, with the scratch they use.
 struct Block {
@@ -92,7 +92,7 @@ template <class Source>
 constexpr bool kWide = false;
 template <>
 constexpr bool kWide<PlainSource<float>> = true;
-#if HWY_NATIVE_DOT_BF16
+#if SLUICE_FAST_DOT_BF16
 template <>
 struct SoftMaxOf<PairMath> {
   using Type = PairSoftMax;
@@ -184,7 +184,7 @@ PlainSource<float> Expand(const Block& b, const Source& source) {
 // One span for all queries; `next`: the page they read after it.
 void RunPage(const Block& b, const uint8_t* page, [[maybe_unused]] const uint8_t* next, size_t span,
              float* states) {
-#if HWY_NATIVE_DOT_BF16
+#if SLUICE_FAST_DOT_BF16
   if (b.pairs && b.Wide()) {
     return RunSpan(b, PairSource<false>(b.a.shape, page, next), span, states);
   }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "simd/attention.h"
+#include "simd/bf16_dot-inl.h"
 #include "simd/kv_page.h"
 #include "simd/math-inl.h"
 
@@ -91,7 +92,7 @@ struct Bf16Source {
   }
 };
 
-#if HWY_NATIVE_DOT_BF16
+#if SLUICE_FAST_DOT_BF16
 // Products of pairs of bfloat16: sum + a.even * b.even + a.odd * b.odd, rounded as the CPU does.
 struct PairMath {
   static constexpr size_t kPerStep = 2;
@@ -136,7 +137,7 @@ struct PairSource {
     return Load(d, values + pair * value_dim + dim);
   }
 };
-#endif  // HWY_NATIVE_DOT_BF16
+#endif  // SLUICE_FAST_DOT_BF16
 
 // int8 times a scale. The product of 8 and 11 bits is exact in a float. The scales are turned into
 // floats once per page, in `table`, [key_dim/32 + value_dim/32][64]: one load each afterwards.

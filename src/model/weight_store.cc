@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 
-#include "simd/attention.h"
 #include "src/base/memory_lock.h"
 #include "src/file/panel_file.h"
 #include "src/file/panel_rows.h"
@@ -32,7 +31,7 @@ const char* LoadModeName(LoadMode mode) {
 }
 
 Activations BestActivations(Activations asked, bool portable) {
-  const bool dots = !portable && DotsBf16(KvType::kBF16);
+  const bool dots = !portable && MultipliesBf16();
   return asked == Activations::kInt8 && dots ? Activations::kInt8AndBf16 : asked;
 }
 

@@ -62,7 +62,9 @@ TEST_P(RelaxedTest, IsCloseToTheNormalKernels) {
       }
       // bfloat16 inputs, where the CPU has them, are off by 2^-9 in every product.
       EXPECT_LT(std::sqrt(differences / squares), 0.02);
-      EXPECT_EQ(differences > 0, OneDnn::Create(1) != nullptr) << note_;
+      // Other bytes are allowed and not certain: of k this short a library may make one chain too.
+      EXPECT_EQ(note_.find("oneDNN from") != std::string::npos, OneDnn::Create(1) != nullptr)
+          << note_;
     }
   }
 }

@@ -16,7 +16,6 @@
 #include "quant/format.h"
 #include "quant/half.h"
 #include "simd/activations.h"
-#include "simd/attention.h"
 
 namespace sluice {
 namespace {
@@ -313,7 +312,7 @@ class Bf16DotTest : public testing::Test {
               problem.Run(true, r, std::min(rows, r + kPanelRows), {static_cast<int32_t>(t)}, true);
           for (size_t i = r; i < std::min(rows, r + kPanelRows); ++i) {
             const size_t at = t * rows + i;
-            if (DotsBf16(KvType::kBF16)) {
+            if (MultipliesBf16()) {
               // The instruction takes subnormal numbers for zeros.
               const float flushed = static_cast<float>(k) * std::numeric_limits<float>::min();
               EXPECT_NEAR(one[i], fmas[at], 1e-5f * problem.Size(t, i) + flushed) << k;
