@@ -26,6 +26,7 @@ void AddChat(CLI::App& app, int* exit_code);
 void AddBench(CLI::App& app, int* exit_code);
 void AddEval(CLI::App& app, int* exit_code);
 void AddTokenize(CLI::App& app, int* exit_code);
+void AddTemplate(CLI::App& app, int* exit_code);
 void AddPerplexity(CLI::App& app, int* exit_code);
 void AddInspect(CLI::App& app, int* exit_code);
 void AddModels(CLI::App& app, int* exit_code);

@@ -13,6 +13,7 @@
 
 #include "src/base/status.h"
 #include "src/file/gguf.h"
+#include "src/text/chat_part.h"
 #include "src/text/tokenizer.h"
 
 namespace sluice {
@@ -20,12 +21,6 @@ namespace sluice {
 struct ChatMessage {
   std::string role;  // system, user, assistant
   std::string content;
-};
-
-// A stretch of a rendered conversation: the frame may hold control tokens, content never does.
-struct ChatPart {
-  std::string text;
-  bool frame;
 };
 
 class ChatFormat {
