@@ -142,9 +142,10 @@ Result<Value> Interpreter::EvalSlice(const Value& object, const Expr& slice) {
   line_ = slice.line;
   if (object.undefined()) return Error(WhyUndefined(object));
   const bool is_text = object.Is(Kind::kText);
-  if (!good || !(is_text || object.IsSequence())) {
-    return heap_.MakeUndefined(std::string("'") + TypeName(object) + " object' has no such slice");
+  if (!is_text && !object.IsSequence()) {
+    return Error(std::string("'") + TypeName(object) + "' object has no slices");
   }
+  if (!good) return Error("slice indices must be integers or None");
   const Int step = given[2] ? parts[2].AsInt() : 1;
   if (step == 0) return Error("slice step cannot be zero");
   const auto count =

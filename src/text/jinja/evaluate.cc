@@ -265,23 +265,13 @@ Result<Value> Interpreter::EvalBinary(const Expr& expr) {
 }
 
 Result<Value> Interpreter::EvalConcat(const Expr& expr) {
-  std::vector<Value> values;
-  bool markup = false;
+  Text text;
   for (const ExprPtr& kid : expr.kids) {
     ASSIGN_OR_RETURN(const Value value, Eval(*kid));
-    markup |= value.markup();
-    values.push_back(value);
-  }
-  Text text;
-  for (const Value& value : values) {
-    if (markup && !value.markup()) {
-      text.Append(EscapeHtml(Str(value)));
-    } else {
-      AppendStr(value, text);
-    }
+    AppendStr(value, text);
     RETURN_IF_ERROR(TextRoom(text.size()));
   }
-  return heap_.MakeText(std::move(text), markup);
+  return heap_.MakeText(std::move(text));
 }
 
 Result<Value> Interpreter::EvalCompare(const Expr& expr) {

@@ -165,6 +165,23 @@ Result<Value> ToJson(Interpreter& in, const Value& self, Args& args) {
   return in.heap().MakeText(std::move(out));
 }
 
+// The same with the keys of dicts in order.
+Value Sorted(Interpreter& in, const Value& v) {
+  if (v.Is(Kind::kDict)) {
+    std::vector<std::pair<Value, Value>> entries = v.dict().entries;
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return Str(a.first).bytes() < Str(b.first).bytes();
+    });
+    const Value dict = in.heap().MakeDict();
+    for (const auto& [key, value] : entries) in.heap().SetEntry(dict, key, Sorted(in, value));
+    return dict;
+  }
+  if (!v.Is(Kind::kList) && !v.Is(Kind::kTuple)) return v;
+  std::vector<Value> items;
+  for (const Value& item : v.list().items) items.push_back(Sorted(in, item));
+  return in.heap().MakeList(std::move(items), v.kind);
+}
+
 void AppendPretty(const Value& v, size_t column, size_t tail, Text& out);
 
 // Items of a list, tuple or dict, one a line, when they do not fit one.
@@ -173,9 +190,6 @@ void AppendPrettyItems(const Value& v, size_t column, size_t tail, Text& out) {
   std::vector<std::pair<Value, Value>> entries;
   if (is_dict) {
     entries = v.dict().entries;
-    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-      return Str(a.first).bytes() < Str(b.first).bytes();
-    });
   } else {
     for (const Value& item : v.list().items) entries.emplace_back(Value(), item);
   }
@@ -214,7 +228,8 @@ Result<Value> Pprint(Interpreter& in, const Value& self, Args& args) {
   ASSIGN_OR_RETURN(const Bound bound, Bound::Bind("pprint", args, {}));
   RETURN_IF_ERROR(in.Step(Weight(self)));
   Text out;
-  AppendPretty(self, 0, 0, out);
+  RETURN_IF_ERROR(in.Room(Weight(self) * 4));
+  AppendPretty(Sorted(in, self), 0, 0, out);
   RETURN_IF_ERROR(in.TextRoom(out.size()));
   return in.heap().MakeText(std::move(out));
 }

@@ -290,6 +290,18 @@ Text SwapCase(const Text& text) {
   return out;
 }
 
+Text CaseFold(const Text& text) {
+  Text out;
+  ForEachChar(Lower(text), [&](uint32_t code, size_t, size_t, bool content) {
+    const std::u32string_view full = FullUpper(code);
+    for (const char32_t c : full) {
+      out.AppendChar(static_cast<uint32_t>(utf8proc_tolower(static_cast<int32_t>(c))), content);
+    }
+    if (full.empty()) out.AppendChar(code == 0x3C2 ? 0x3C3 : code, content);
+  });
+  return out;
+}
+
 Text Strip(const Text& text, std::string_view chars, bool left, bool right) {
   const std::string& bytes = text.bytes();
   std::vector<uint32_t> set;

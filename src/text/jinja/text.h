@@ -83,6 +83,7 @@ Text Lower(const Text& text);
 Text Capitalize(const Text& text);  // first character upper (title) case, the others lower
 Text TitleWords(const Text& text);  // str.title()
 Text SwapCase(const Text& text);
+Text CaseFold(const Text& text);
 std::string Lower(std::string_view text);
 Text Strip(const Text& text, std::string_view chars, bool left, bool right);  // "": blanks
 // & < > " ' as HTML writes them.

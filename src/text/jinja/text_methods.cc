@@ -17,15 +17,6 @@ Result<Value> Change(Interpreter& in, const Value& self, Args& args) {
   return Make(in, self, kChange(self.text()));
 }
 
-Text CaseFold(const Text& text) {
-  Text out;
-  ForEachChar(Lower(text), [&](uint32_t code, size_t, size_t, bool content) {
-    if (code == 0xDF) return out.Append("ss", content);
-    out.AppendChar(code == 0x3C2 ? 0x3C3 : code, content);
-  });
-  return out;
-}
-
 template <bool kLeft, bool kRight>
 Result<Value> StripMethod(Interpreter& in, const Value& self, Args& args) {
   ASSIGN_OR_RETURN(const Bound bound, Bound::Bind("strip", args, {"chars"}));
