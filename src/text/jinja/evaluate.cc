@@ -7,8 +7,6 @@ namespace sluice::jinja {
 
 namespace {
 
-constexpr int kMaxTreeDepth = 2000;  // as for statements
-
 class Deeper {
  public:
   explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
@@ -24,7 +22,7 @@ Result<Value> Interpreter::Eval(const Expr& expr) {
   line_ = expr.line;
   RETURN_IF_ERROR(Step());
   const Deeper deeper(tree_depth_);
-  if (tree_depth_ > kMaxTreeDepth) return Error("the template calls itself too deep");
+  if (tree_depth_ > limits_.tree_depth) return Error("the template calls itself too deep");
   switch (expr.kind) {
     case ExprKind::kConstant:
       return expr.value;

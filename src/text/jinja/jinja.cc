@@ -7,7 +7,7 @@ namespace sluice::jinja {
 
 namespace {
 
-constexpr size_t kMaxSourceBytes = size_t{4} << 20;
+constexpr size_t kMaxSourceBytes = size_t{1} << 20;
 
 }  // namespace
 

@@ -31,7 +31,8 @@ struct Limits {
   size_t text_bytes = size_t{64} << 20;     // one string
   size_t range_items = 100'000;             // as Jinja's sandbox
   int call_depth = 100;                     // macros and recursive loops inside each other
-  int value_depth = 200;                    // lists and dicts inside each other
+  int tree_depth = 1200;  // statements and expressions inside each other, through macros too
+  int value_depth = 200;  // lists and dicts inside each other
 };
 
 struct RenderOptions {

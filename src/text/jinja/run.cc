@@ -9,9 +9,6 @@ namespace sluice::jinja {
 
 namespace {
 
-// Statements and expressions inside each other, through macros too: what bounds the stack.
-constexpr int kMaxTreeDepth = 2000;
-
 // Sets a member for the time of a scope.
 template <class T>
 class Swap {
@@ -117,7 +114,7 @@ Result<Interpreter::Flow> Interpreter::RunStmt(const Stmt& stmt) {
   line_ = stmt.line;
   RETURN_IF_ERROR(Step());
   const Swap<int> depth(tree_depth_, tree_depth_ + 1);
-  if (tree_depth_ > kMaxTreeDepth) return Error("the template calls itself too deep");
+  if (tree_depth_ > limits_.tree_depth) return Error("the template calls itself too deep");
   switch (stmt.kind) {
     case StmtKind::kText:
       RETURN_IF_ERROR(Print(stmt.value));
