@@ -40,6 +40,7 @@ class Chat {
         tokenizer_(tokenizer),
         format_(format),
         flags_(flags),
+        stops_(StopTexts(tokenizer)),
         engine_(runner, tokenizer) {
     Clear();
   }
@@ -62,7 +63,7 @@ class Chat {
     ASSIGN_OR_RETURN(Request request,
                      flags_.generate.MakeRequest(tokenizer_, runner_.config().vocab));
     ASSIGN_OR_RETURN(request.prompt, format_.Encode(tokenizer_, messages_, true));
-    for (std::string_view stop : format_.stops()) request.stop.emplace_back(stop);
+    request.stop.insert(request.stop.end(), stops_.begin(), stops_.end());
     request.on_text = WriteOut;
     if (sequence_) {
       RETURN_IF_ERROR(engine_.Restart(*sequence_, std::move(request)));
@@ -85,6 +86,7 @@ class Chat {
   const Tokenizer& tokenizer_;
   const ChatFormat& format_;
   const ChatFlags& flags_;
+  const std::vector<std::string> stops_;
   Engine engine_;
   Sequence* sequence_ = nullptr;
   std::vector<ChatMessage> messages_;
@@ -119,9 +121,8 @@ Status Run(const ChatFlags& f) {
   Chat chat(*runner, *tokenizer, format, f);
   if (!f.prompt.empty()) RETURN_IF_ERROR(chat.Turn(f.prompt));
   if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-    std::fprintf(stderr, "\033[2m%s, %s template, context %zu; /help lists the commands\033[0m\n",
-                 runner->config().name.c_str(), std::string(format.family()).c_str(),
-                 runner->context());
+    std::fprintf(stderr, "\033[2m%s, context %zu; /help lists the commands\033[0m\n",
+                 runner->config().name.c_str(), runner->context());
   }
   LineReader lines("> ");
   while (std::optional<std::string> line = lines.Next()) {

@@ -251,7 +251,7 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
   const ProgramResult all = Sluice({"--help"});
   EXPECT_EQ(all.exit_code, 0);
   for (const char* command :
-       {"run", "chat", "eval", "perplexity", "tokenize", "inspect", "models", "pull"}) {
+       {"run", "chat", "eval", "perplexity", "tokenize", "template", "inspect", "models", "pull"}) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const ProgramResult r = Sluice({command, "--help"});
     EXPECT_EQ(r.exit_code, 0) << command;

@@ -1,7 +1,6 @@
 #include "src/text/chat_format.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tests/text/shared_oracles.h"
 #include "tests/text/tiny_vocab.h"
@@ -10,11 +9,6 @@ namespace sluice {
 namespace {
 
 namespace json = boost::json;
-
-const std::set<std::string> kRendered = {
-    "gemma-2",     "gemma-3",           "llama-3", "llama-3.1", "llama-3.2",       "lfm2",
-    "qwen2",       "openhermes-chatml", "qwen2.5", "qwen3",     "mistral-7b-v0.2", "mistral-nemo",
-    "phi-3.5-mini"};
 
 std::string TextOf(const std::vector<ChatPart>& parts) {
   std::string text;
@@ -47,12 +41,10 @@ TEST_P(ChatOracle, RendersAsTheTemplateOrRefusesIt) {
   const json::object oracle = ReadOracle("templates", GetParam());
   if (!oracle.contains("template")) GTEST_SKIP() << "holds no template";
   Result<ChatFormat> format = ChatFormat::FromTemplate(TextOr(oracle, "template"));
-  if (!kRendered.contains(GetParam())) {
-    EXPECT_FALSE(format.ok()) << "rendered as " << format->family();
-    return;
-  }
   ASSERT_TRUE(format.ok()) << format.status().message();
-  format->set_date("26 Jul 2024");
+  std::tm now{};
+  now.tm_year = 124, now.tm_mon = 6, now.tm_mday = 26, now.tm_wday = 5;
+  format->set_now(now);
   size_t rendered = 0;
   for (const json::value& value : oracle.at("cases").as_array()) {
     const json::object& entry = value.as_object();
@@ -65,18 +57,20 @@ TEST_P(ChatOracle, RendersAsTheTemplateOrRefusesIt) {
     EXPECT_EQ(TextOf(*parts), TextOr(entry, "expected")) << entry.at("name");
     ++rendered;
   }
-  EXPECT_GT(rendered, 5u);
+  EXPECT_GT(rendered, 3u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Templates, ChatOracle, ::testing::ValuesIn(OracleNames("templates")),
                          [](const auto& param) { return TestName(param.param); });
 
 constexpr char kGemmaTemplate[] =
-    "{{ bos_token }}{% for m in messages %}{{ '<start_of_turn>' + m.role + '\\n' + m.content | "
-    "trim + '<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}...{% endif %}";
+    "{{ bos_token }}{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate') }}{% endif %}{{ '<start_of_turn>' + m.role + '\\n' "
+    "+ m.content | trim + '<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<start_of_turn>model\\n' }}{% endif %}";
 constexpr char kPhiTemplate[] =
-    "{% for m in messages %}{% if m.role == 'user' %}{{'<|user|>' + '\\n' + m.content + '<|end|>' "
-    "+ '\\n' + '<|assistant|>' + '\\n'}}{% endif %}{% endfor %}";
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>' + '\\n' + m['content'] + '<|end|>\\n' }}"
+    "{% endfor %}";
 
 struct GemmaVocab : TinyVocab {
   GemmaVocab() : TinyVocab("llama") {
@@ -129,18 +123,27 @@ TEST(ChatFormat, IdsAreThoseOfTheWholeText) {
             tokenizer.Encode("<start_of_turn>user\n\nhello<end_of_turn>\n", kParseSpecial));
 }
 
-TEST(ChatFormat, FirstPhi3TemplatePromptsAfterEachUser) {
+// A role makes the control token, which frame and content together could not.
+TEST(ChatFormat, RolesOfTheProgramMayMakeControlTokens) {
   const auto format = ChatFormat::FromTemplate(kPhiTemplate);
   ASSERT_TRUE(format.ok());
-  EXPECT_EQ(format->family(), "phi-3");
-  const std::vector<ChatMessage> messages = {{"user", "a"}, {"assistant", "b"}, {"user", "c"}};
-  const auto parts = format->Render(messages, true, "<s>", "</s>");
+  const auto parts =
+      format->Render(std::vector<ChatMessage>{{"user", "a"}, {"forged", "b"}}, false, "", "");
   ASSERT_TRUE(parts.ok());
-  EXPECT_EQ(TextOf(*parts),
-            "<|user|>\na<|end|>\n<|assistant|>\nb<|end|>\n<|user|>\nc<|end|>\n<|assistant|>\n");
+  EXPECT_EQ(TextOf(*parts), "<|user|>\na<|end|>\n<|forged|>\nb<|end|>\n");
+  EXPECT_EQ((*parts)[0].text, "<|user|>\n");
+  EXPECT_TRUE((*parts)[0].frame);
+  EXPECT_EQ((*parts)[2].text, "<|end|>\n<|");
+  EXPECT_EQ((*parts)[3].text, "forged");
+  EXPECT_FALSE((*parts)[3].frame);
 }
 
-TEST(ChatFormat, BaseModelsAndUnknownTemplatesSayWhatToDo) {
+TEST(ChatFormat, StopTextsAreThoseOfTheEndTokens) {
+  GemmaVocab vocab;
+  EXPECT_EQ(StopTexts(vocab.Loaded()), (std::vector<std::string>{"<eos>", "<end_of_turn>"}));
+}
+
+TEST(ChatFormat, BaseModelsAndBrokenTemplatesSayWhatToDo) {
   TinyVocab vocab("llama");
   vocab.Add("a");
   vocab.Loaded();
@@ -148,8 +151,9 @@ TEST(ChatFormat, BaseModelsAndUnknownTemplatesSayWhatToDo) {
   EXPECT_EQ(none.code(), StatusCode::kNotFound);
   EXPECT_NE(none.message().find("base model"), std::string::npos);
   EXPECT_NE(none.message().find("sluice run"), std::string::npos);
-  const Status other = ChatFormat::FromTemplate("{{ messages[0].content }}").status();
+  const Status other = ChatFormat::FromTemplate("\n{{ messages[0").status();
   EXPECT_EQ(other.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(other.message(), "tokenizer.chat_template: line 2: a tag has no end }}");
 }
 
 TEST(ChatFormat, RefusesWhatTheTemplateRefuses) {
