@@ -52,10 +52,11 @@ TEST_F(TemplateCommand, BadInputIsOneLine) {
 
 TEST_F(TemplateCommand, AModelsTemplatesAndTokens) {
   TinyVocab vocab("gpt2");
-  vocab.AddByteChars();
+  vocab.AddByteChars();  // ids are the bytes
+  vocab.AddMerge("h", "i");
   vocab.Add("<bos>", 0, kTypeControl);
   vocab.writer.AddString("tokenizer.ggml.pre", "gpt-2");
-  vocab.writer.AddU32("tokenizer.ggml.bos_token_id", 256);
+  vocab.writer.AddU32("tokenizer.ggml.bos_token_id", 257);
   vocab.writer.AddString("tokenizer.chat_template", "{{ bos_token }}plain");
   vocab.writer.AddString("tokenizer.chat_template.tool_use", "with {{ tools|length }} tools");
   vocab.Loaded();
