@@ -97,7 +97,7 @@ TEST_F(InspectTest, BrokenFilesAreOneLineErrors) {
     EXPECT_TRUE(result.IsOneLineError(1)) << i << ": " << result.err;
   }
   EXPECT_TRUE(Run({"inspect", "none"}).IsOneLineError(1));
-  EXPECT_TRUE(Run({"inspect", folder_.path()}).IsOneLineError(2));
+  EXPECT_TRUE(Run({"inspect", folder_.path()}).IsOneLineError(1));
 }
 
 TEST_F(InspectTest, ModelsListsTheFolder) {
