@@ -40,7 +40,6 @@ class Chat {
         tokenizer_(tokenizer),
         format_(format),
         flags_(flags),
-        stops_(StopTexts(tokenizer)),
         engine_(runner, tokenizer) {
     Clear();
   }
@@ -63,7 +62,6 @@ class Chat {
     ASSIGN_OR_RETURN(Request request,
                      flags_.generate.MakeRequest(tokenizer_, runner_.config().vocab));
     ASSIGN_OR_RETURN(request.prompt, format_.Encode(tokenizer_, messages_, true));
-    request.stop.insert(request.stop.end(), stops_.begin(), stops_.end());
     request.on_text = WriteOut;
     if (sequence_) {
       RETURN_IF_ERROR(engine_.Restart(*sequence_, std::move(request)));
@@ -86,7 +84,6 @@ class Chat {
   const Tokenizer& tokenizer_;
   const ChatFormat& format_;
   const ChatFlags& flags_;
-  const std::vector<std::string> stops_;
   Engine engine_;
   Sequence* sequence_ = nullptr;
   std::vector<ChatMessage> messages_;

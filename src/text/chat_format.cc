@@ -59,13 +59,4 @@ Result<std::vector<int32_t>> ChatFormat::Encode(const Tokenizer& tokenizer,
   return tokenizer.EncodeParts(views, false);
 }
 
-std::vector<std::string> StopTexts(const Tokenizer& tokenizer) {
-  std::vector<std::string> texts;
-  for (size_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    const auto token = static_cast<int32_t>(id);
-    if (tokenizer.IsEnd(token)) texts.emplace_back(tokenizer.text(token));
-  }
-  return texts;
-}
-
 }  // namespace sluice

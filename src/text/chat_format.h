@@ -52,8 +52,5 @@ class ChatFormat {
   jinja::RenderOptions options_;
 };
 
-// Texts of the tokens that end a turn: a model may also spell one out.
-std::vector<std::string> StopTexts(const Tokenizer& tokenizer);
-
 }  // namespace sluice
 #endif  // SLUICE_SRC_TEXT_CHAT_FORMAT_H_

@@ -138,11 +138,6 @@ TEST(ChatFormat, RolesOfTheProgramMayMakeControlTokens) {
   EXPECT_FALSE((*parts)[3].frame);
 }
 
-TEST(ChatFormat, StopTextsAreThoseOfTheEndTokens) {
-  GemmaVocab vocab;
-  EXPECT_EQ(StopTexts(vocab.Loaded()), (std::vector<std::string>{"<eos>", "<end_of_turn>"}));
-}
-
 TEST(ChatFormat, BaseModelsAndBrokenTemplatesSayWhatToDo) {
   TinyVocab vocab("llama");
   vocab.Add("a");
