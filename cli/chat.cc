@@ -62,7 +62,7 @@ class Chat {
     ASSIGN_OR_RETURN(Request request,
                      flags_.generate.MakeRequest(tokenizer_, runner_.config().vocab));
     ASSIGN_OR_RETURN(request.prompt, format_.Encode(tokenizer_, messages_, true));
-    request.on_text = WriteOut;
+    request.on_token = [](const TokenEvent& token) { WriteOut(token.text); };
     if (sequence_) {
       RETURN_IF_ERROR(engine_.Restart(*sequence_, std::move(request)));
     } else {

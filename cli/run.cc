@@ -46,7 +46,7 @@ Result<int> Run(const RunFlags& f) {
   ASSIGN_OR_RETURN(Request request, f.generate.MakeRequest(*tokenizer, runner->config().vocab));
   request.prompt =
       tokenizer->Encode(prompt, {.add_special = true, .parse_special = f.parse_special});
-  if (!f.json) request.on_text = WriteOut;
+  if (!f.json) request.on_token = [](const TokenEvent& token) { WriteOut(token.text); };
 
   Engine engine(*runner, *tokenizer);
   ASSIGN_OR_RETURN(Sequence* const sequence, engine.Add(std::move(request)));

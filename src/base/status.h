@@ -23,6 +23,8 @@ enum class StatusCode {
   kIo,               // the operating system said no
   kOutOfMemory,
   kCancelled,
+  kTooLong,  // a request that can never fit
+  kBusy,     // no room now; later there may be
 };
 
 // One line for people; no trailing full stop or newline.

@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-Engine::Engine(ModelRunner& runner, const Tokenizer& tokenizer)
-    : runner_(runner), tokenizer_(tokenizer) {}
+Engine::Engine(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOptions& options)
+    : runner_(runner), tokenizer_(tokenizer) { (void)options; }
 
 Status Engine::Check(const Request& request) const {
   const size_t vocab = runner_.config().vocab;

@@ -15,10 +15,32 @@
 
 namespace sluice {
 
+struct EngineOptions {
+  size_t max_sequences = 1;   // run at once; others wait in order of arrival
+  bool prefix_cache = false;  // keep the keys and values of finished prompts while there is room
+  // While a sequence decodes, a pass takes no more of other prompts than this time allows at the
+  // speed of the last passes; 0: as much as a pass can hold.
+  double max_stall_s = 0;
+};
+
+// What the engine has done and holds: for metrics.
+struct EngineSnapshot {
+  size_t running = 0, waiting = 0;
+  size_t max_sequences = 0;
+  uint64_t steps = 0, prefill_tokens = 0, generated_tokens = 0, decode_bytes = 0;
+  double prefill_s = 0, decode_s = 0;  // of passes with prompt rows; of pure decode passes
+  uint64_t preemptions = 0;
+  uint64_t cache_queries = 0, cache_hits = 0;          // tokens of prompts; of these not computed
+  uint64_t cache_evictions = 0;                        // blocks of 64 positions
+  size_t pages = 0, free_pages = 0, cached_pages = 0;  // of the pool; free ones, ones only kept
+  uint64_t last_step_tokens = 0;
+  double last_step_s = 0;
+};
+
 class Engine {
  public:
   // Both must outlive the engine.
-  Engine(ModelRunner& runner, const Tokenizer& tokenizer);
+  Engine(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOptions& options = {});
 
   // Starts a sequence, which the engine owns until Remove. Refused when the prompt is empty, holds
   // a foreign id, does not fit in the context, or a sampler option is out of range.

@@ -16,6 +16,8 @@ const char* FinishReasonName(FinishReason reason) {
       return "length";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kError:
+      return "error";
   }
   return "";
 }
@@ -70,7 +72,7 @@ void Sequence::Sample(const Logits& logits) {
 void Sequence::Deliver(const std::string& text) {
   const std::string out = stops_->Push(text);
   text_ += out;
-  if (request_.on_text && !out.empty()) request_.on_text(out);
+  if (request_.on_token && !out.empty()) request_.on_token({.text = out});
 }
 
 void Sequence::Finish(FinishReason reason) {
@@ -78,7 +80,7 @@ void Sequence::Finish(FinishReason reason) {
     Deliver(decoder_->Flush());
     const std::string rest = stops_->Flush();
     text_ += rest;
-    if (request_.on_text && !rest.empty()) request_.on_text(rest);
+    if (request_.on_token && !rest.empty()) request_.on_token({.text = rest});
   }
   finish_ = reason;
 }

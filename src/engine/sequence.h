@@ -8,27 +8,54 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/base/status.h"
 #include "src/engine/sampler.h"
 #include "src/engine/stop_matcher.h"
 #include "src/model/kv_cache.h"
+#include "src/text/grammar/token_constraint.h"
 #include "src/text/tokenizer.h"
 
 namespace sluice {
 
+class Sequence;
+
+struct TokenLogprob {
+  int32_t id = -1;
+  float logprob = 0;  // natural logarithm of the model's own probability, before any sampler step
+};
+
+// One generated token as it leaves, or text that had been held back (id -1).
+struct TokenEvent {
+  int32_t id = -1;
+  std::string_view text;              // may be empty: half a character, the start of a stop string
+  float logprob = 0;                  // if Request::logprobs >= 0
+  std::span<const TokenLogprob> top;  // Request::logprobs of them, most likely first
+};
+
 struct Request {
   std::vector<int32_t> prompt;  // ids, at least one
   SamplerOptions sampler;
-  size_t max_tokens = SIZE_MAX;
+  size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
+  size_t min_tokens = 0;         // end tokens cannot be drawn before, stop strings do not count
   std::vector<std::string> stop;
   bool hash_logits = false;    // SequenceStats::logits_hash: reads every logit once more
   bool ignore_eos = false;     // end tokens are sampled like others
   bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half
   size_t sinks = 4;
-  std::function<void(std::string_view)> on_text;  // called with each piece that may leave
+  int logprobs = -1;         // >= 0: log-probabilities, with that many alternatives
+  bool use_cache = true;     // of prefixes: reads it and leaves its own there
+  uint64_t cache_scope = 0;  // prefixes are shared within one scope only
+  std::shared_ptr<TokenConstraint> constraint;  // of this sequence alone; null: anything goes
+  std::function<void(const TokenEvent&)> on_token;
+  // Positions of the prompt that are computed, after each pass until the first token.
+  std::function<void(size_t processed)> on_prefill;
+  // Once, when the sequence has ended; an error (memory ran out for good) has kError as its reason.
+  std::function<void(const Sequence&)> on_finish;
 };
 
 enum class FinishReason : uint8_t {
@@ -36,6 +63,7 @@ enum class FinishReason : uint8_t {
   kStop,    // an end token or a stop string
   kLength,  // max_tokens or the end of the context
   kCancelled,
+  kError,  // see Sequence::error()
 };
 const char* FinishReasonName(FinishReason reason);  // "stop", "length" ...
 
@@ -45,6 +73,8 @@ struct SequenceStats {
   size_t generated_tokens = 0;  // without the end token
   size_t prefill_rows = 0;      // computed before the first token
   size_t decode_passes = 0;     // that ended in a token
+  size_t preemptions = 0;       // times its keys and values were given up and computed again
+  double queue_s = 0;           // from Add to the first pass
   double prefill_s = 0, decode_s = 0;
   uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
   uint64_t logits_hash = 0;   // of all logits sampled from, in order

@@ -107,7 +107,7 @@ TEST_F(EngineTest, GeneratesTheGreedyTokensOfTheModel) {
 TEST_F(EngineTest, TextIsThatOfTheTokensInPieces) {
   std::string streamed;
   Request request = Greedy(5, 40);
-  request.on_text = [&](std::string_view piece) { streamed += piece; };
+  request.on_token = [&](const TokenEvent& token) { streamed += token.text; };
   const Sequence& s = Run(request);
   EXPECT_EQ(streamed, s.text());
   StreamDecoder decoder(*tokenizer_, true, StreamDecoder::Start::kContinuation);
@@ -194,7 +194,7 @@ TEST_F(EngineTest, StopStringsAcrossTokens) {
   std::string streamed;
   Request request = Greedy(11, 40);
   request.stop = {"never said", stop};
-  request.on_text = [&](std::string_view piece) { streamed += piece; };
+  request.on_token = [&](const TokenEvent& token) { streamed += token.text; };
   const Sequence& s = Run(request);
   EXPECT_EQ(s.finish_reason(), FinishReason::kStop);
   EXPECT_EQ(s.text(), text.substr(0, text.find(stop)));

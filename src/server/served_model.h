@@ -1,0 +1,128 @@
+// A model in memory with everything that answers for it, and the host that
+// loads models by name and unloads those nobody uses.
+#ifndef SLUICE_SRC_SERVER_SERVED_MODEL_H_
+#define SLUICE_SRC_SERVER_SERVED_MODEL_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/engine/engine_service.h"
+#include "src/engine/model_runner.h"
+#include "src/text/chat_format.h"
+#include "src/text/grammar/grammar.h"
+#include "src/text/tokenizer.h"
+
+namespace sluice {
+
+// A file that can be served, loaded or not.
+struct ModelEntry {
+  std::string name;  // what clients call it
+  std::string path;
+  uint64_t bytes = 0;      // of all parts
+  int64_t modified_s = 0;  // of the file, since 1970
+};
+
+struct ServedModelOptions {
+  RunnerOptions runner;
+  EngineOptions engine;
+  size_t max_queue = 128;
+  std::string chat_template;  // source that takes the place of the file's; empty: the file's
+};
+
+// Immutable but for its engine; kept alive by whoever answers a request with it.
+class ServedModel {
+ public:
+  static Result<std::shared_ptr<ServedModel>> Load(const ModelEntry& entry,
+                                                   const ServedModelOptions& options,
+                                                   const LoadProgress& progress = {});
+  ~ServedModel();
+
+  const ModelEntry& entry() const { return entry_; }
+  const std::string& name() const { return entry_.name; }
+  ModelRunner& runner() const { return *runner_; }
+  const Config& config() const { return runner_->config(); }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  EngineService& engine() const { return *engine_; }
+  size_t context() const { return runner_->context(); }
+  size_t vocab() const { return runner_->config().vocab; }
+  // Null: this model cannot chat, and chat_status() says why.
+  const ChatFormat* chat() const { return chat_ ? &*chat_ : nullptr; }
+  const Status& chat_status() const { return chat_status_; }
+  const std::string& chat_source() const { return chat_source_; }
+  std::shared_ptr<const GrammarVocabulary> grammar_vocabulary();  // made at the first call
+
+ private:
+  ServedModel() = default;
+  ModelEntry entry_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<ChatFormat> chat_;
+  Status chat_status_;
+  std::string chat_source_;
+  std::unique_ptr<EngineService> engine_;
+  std::mutex mutex_;
+  std::shared_ptr<const GrammarVocabulary> grammar_vocabulary_;  // guarded by mutex_
+};
+
+struct HostOptions {
+  ServedModelOptions model;
+  size_t max_models = 1;                          // --models-max
+  double keep_alive_s = -1;                       // of a model nobody pinned; negative: for ever
+  std::vector<std::string> aliases;               // --served-model-name: names of the first model
+  std::function<std::vector<ModelEntry>()> list;  // the model folder
+};
+
+// What /api/ps and the page show of a loaded model.
+struct LoadedModel {
+  std::shared_ptr<ServedModel> model;
+  double expires_in_s = -1;  // negative: never
+};
+
+class ModelHost {
+ public:
+  // `first` is served under its aliases or its name, and answers requests that name no model.
+  ModelHost(HostOptions options, std::shared_ptr<ServedModel> first);
+  ~ModelHost();
+
+  // The model of this name, loaded if it is not (which takes a while: not on the I/O thread).
+  // Empty: the first model. "name:latest" is "name", "a:b" also "a-b". kNotFound names those there
+  // are; kBusy: no room, all others are in use. `keep_alive_s` (null: the default) counts from now.
+  Result<std::shared_ptr<ServedModel>> Get(const std::string& name,
+                                           const double* keep_alive_s = nullptr);
+  std::vector<ModelEntry> List() const;    // served and in the folder
+  std::vector<std::string> names() const;  // of the first model: its aliases or its name
+  std::vector<LoadedModel> Loaded() const;
+  // Unloads once its requests have ended; false: not loaded.
+  bool Unload(const std::string& name);
+  const HostOptions& options() const { return options_; }
+
+ private:
+  struct Slot {
+    std::shared_ptr<ServedModel> model;
+    std::chrono::steady_clock::time_point last_used;
+    double keep_alive_s;
+  };
+  Result<std::shared_ptr<ServedModel>> LoadLocked(const ModelEntry& entry);
+  void Reap();
+
+  const HostOptions options_;
+  mutable std::mutex mutex_;
+  std::mutex loading_;                 // one load at a time
+  std::map<std::string, Slot> slots_;  // by entry name; guarded by mutex_
+  std::string first_;
+  std::condition_variable stop_cv_;
+  bool stop_ = false;
+  std::thread reaper_;
+};
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_SERVER_SERVED_MODEL_H_
