@@ -43,6 +43,7 @@ struct Request {
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
   size_t min_tokens = 0;         // end tokens cannot be drawn before, stop strings do not count
   std::vector<std::string> stop;
+  std::vector<int32_t> shown_tokens;  // control tokens whose text is delivered, ascending
   bool hash_logits = false;    // SequenceStats::logits_hash: reads every logit once more
   bool ignore_eos = false;     // end tokens are sampled like others
   bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half

@@ -22,6 +22,8 @@ struct CompletionCall {
   size_t n = 1;                               // choices for each; choice i draws with seed + i
   // Everything but the prompt and the callbacks.
   Request options;
+  // Of each choice, in place of options.constraint; empty: none. A constraint is one sequence's.
+  std::vector<std::shared_ptr<TokenConstraint>> constraints;
 };
 
 // One generated token of a choice, or (id -1) text that had been held back.
