@@ -27,4 +27,14 @@ void LateConstraint::Accept(int32_t id) {
   if (tail_.size() >= mark_.size()) tail_.erase(0, tail_.size() - mark_.size() + 1);
 }
 
+LateGrammar::LateGrammar(const Tokenizer& tokenizer, size_t vocab, std::string mark,
+                         std::shared_ptr<const Grammar> inner)
+    : tokenizer_(tokenizer), vocab_(vocab), mark_(std::move(mark)), inner_(std::move(inner)) {}
+
+std::shared_ptr<TokenConstraint> LateGrammar::Start(
+    std::shared_ptr<const GrammarVocabulary> vocabulary) const {
+  return std::make_shared<LateConstraint>(tokenizer_, vocab_, mark_,
+                                          inner_->Start(std::move(vocabulary)));
+}
+
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // A grammar that holds only from a mark on: an answer whose prompt opened the
-// reasoning is free until that ends. One per sequence, engine thread.
+// reasoning is free until that ends. Constraints as all: one per sequence,
+// engine thread.
 #ifndef SLUICE_SRC_SERVER_LATE_CONSTRAINT_H_
 #define SLUICE_SRC_SERVER_LATE_CONSTRAINT_H_
 
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/text/grammar/grammar.h"
 #include "src/text/grammar/token_constraint.h"
 #include "src/text/tokenizer.h"
 
@@ -31,6 +33,21 @@ class LateConstraint : public TokenConstraint {
   std::vector<uint64_t> free_;  // a bit for every token
   std::string tail_;            // the newest text, no longer than the mark
   bool met_ = false;
+};
+
+// The same as a grammar. The tokenizer must outlive its constraints.
+class LateGrammar : public Grammar {
+ public:
+  LateGrammar(const Tokenizer& tokenizer, size_t vocab, std::string mark,
+              std::shared_ptr<const Grammar> inner);
+  std::shared_ptr<TokenConstraint> Start(
+      std::shared_ptr<const GrammarVocabulary> vocabulary) const override;
+
+ private:
+  const Tokenizer& tokenizer_;
+  const size_t vocab_;
+  const std::string mark_;
+  const std::shared_ptr<const Grammar> inner_;
 };
 
 }  // namespace sluice

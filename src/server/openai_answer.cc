@@ -32,7 +32,9 @@ double Rate(double count, double seconds) { return seconds > 0 ? count / seconds
 
 HttpResponse OpenAiError(const Status& status, std::string_view param, int retry_after_s) {
   HttpResponse response;
-  response.status = HttpStatusOf(status);
+  // A 501 would make clients try again; what they asked for is never going to be there.
+  const bool unsupported = status.code() == StatusCode::kUnsupported;
+  response.status = unsupported ? 400 : HttpStatusOf(status);
   response.body = ErrorBody(ErrorShape::kOpenAi, response.status, status.message(), param,
                             ErrorCode(status.code()));
   if (status.code() == StatusCode::kBusy) {

@@ -61,7 +61,7 @@ void AddShownTokens(const std::vector<int32_t>& ids, Request* request) {
 
 }  // namespace
 
-Status PrepareChat(ServedModel& model, const json::array& messages, const ToolPlan& tools,
+Status PrepareChat(const ServedModel& model, const json::array& messages, const ToolPlan& tools,
                    std::shared_ptr<const Grammar> grammar, const char* messages_key, Fields* fields,
                    OpenAiRequest* request) {
   const ChatPromptOptions prompt_options = ReadPromptOptions(tools, fields);
@@ -105,11 +105,12 @@ Status PrepareChat(ServedModel& model, const json::array& messages, const ToolPl
     }
     grammar = *std::move(calls);
   }
-  if (grammar != nullptr) Constrain(model, *grammar, ConstraintStart(output), &request->call);
+  Constrain(model, std::move(grammar), ConstraintStart(output), &request->call);
   return Status();
 }
 
-Result<OpenAiRequest> ParseChat(ServedModel& model, const json::object& body, std::string* param) {
+Result<OpenAiRequest> ParseChat(const ServedModel& model, const json::object& body,
+                                std::string* param) {
   OpenAiRequest request;
   Fields fields(body);
   ReadOpenAiRequest(model, SIZE_MAX, &fields, &request);

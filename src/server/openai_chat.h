@@ -17,14 +17,14 @@
 namespace sluice {
 
 // `param`: the field that an error is about, if it is about one.
-Result<OpenAiRequest> ParseChat(ServedModel& model, const boost::json::object& body,
+Result<OpenAiRequest> ParseChat(const ServedModel& model, const boost::json::object& body,
                                 std::string* param);
 
 // From messages in OpenAI's form on: the prompt, its marks and what holds the answer. Errors with
 // no field of their own are about `messages_key`.
-Status PrepareChat(ServedModel& model, const boost::json::array& messages, const ToolPlan& tools,
-                   std::shared_ptr<const Grammar> grammar, const char* messages_key, Fields* fields,
-                   OpenAiRequest* request);
+Status PrepareChat(const ServedModel& model, const boost::json::array& messages,
+                   const ToolPlan& tools, std::shared_ptr<const Grammar> grammar,
+                   const char* messages_key, Fields* fields, OpenAiRequest* request);
 
 class ChatAnswer : public OpenAiAnswer {
  public:

@@ -84,7 +84,7 @@ class PromptReader {
 
 }  // namespace
 
-Result<OpenAiRequest> ParseCompletion(ServedModel& model, const json::object& body,
+Result<OpenAiRequest> ParseCompletion(const ServedModel& model, const json::object& body,
                                       std::string* param) {
   OpenAiRequest request;
   Fields fields(body);
@@ -111,7 +111,7 @@ Result<OpenAiRequest> ParseCompletion(ServedModel& model, const json::object& bo
     *param = fields.status().ok() ? "prompt" : fields.param();
     return fit;
   }
-  if (grammar != nullptr) Constrain(model, *grammar, "", &call);
+  Constrain(model, grammar, "", &call);
   answer.id = RandomId("cmpl-", 24);
   answer.prompts = call.prompts;
   if (echo) {

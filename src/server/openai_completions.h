@@ -14,7 +14,7 @@
 namespace sluice {
 
 // `param`: the field that an error is about, if it is about one.
-Result<OpenAiRequest> ParseCompletion(ServedModel& model, const boost::json::object& body,
+Result<OpenAiRequest> ParseCompletion(const ServedModel& model, const boost::json::object& body,
                                       std::string* param);
 
 class CompletionAnswer : public OpenAiAnswer {

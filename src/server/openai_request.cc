@@ -237,16 +237,13 @@ std::shared_ptr<const Grammar> ReadGrammar(Fields* fields) {
   return nullptr;
 }
 
-void Constrain(ServedModel& model, const Grammar& grammar, const std::string& start,
-               CompletionCall* call) {
-  for (size_t i = 0; i < call->prompts.size() * call->n; ++i) {
-    std::shared_ptr<TokenConstraint> constraint = grammar.Start(model.grammar_vocabulary());
-    if (!start.empty()) {
-      constraint = std::make_shared<LateConstraint>(model.tokenizer(), model.vocab(), start,
-                                                    std::move(constraint));
-    }
-    call->constraints.push_back(std::move(constraint));
+void Constrain(const ServedModel& model, std::shared_ptr<const Grammar> grammar,
+               const std::string& start, CompletionCall* call) {
+  if (grammar != nullptr && !start.empty()) {
+    grammar =
+        std::make_shared<LateGrammar>(model.tokenizer(), model.vocab(), start, std::move(grammar));
   }
+  call->grammar = std::move(grammar);
 }
 
 Status FitPrompts(const ServedModel& model, Fields* fields, CompletionCall* call) {

@@ -33,9 +33,9 @@ void ReadOpenAiRequest(const ServedModel& model, size_t default_max_tokens, Fiel
 // at most one of them. Null: none, or an error in `fields`.
 std::shared_ptr<const Grammar> ReadGrammar(Fields* fields);
 
-// After prompts and n are known: one constraint for each choice. `start`: see ConstraintStart.
-void Constrain(ServedModel& model, const Grammar& grammar, const std::string& start,
-               CompletionCall* call);
+// The answer is held to `grammar` (null: to none) from `start` on: see ConstraintStart.
+void Constrain(const ServedModel& model, std::shared_ptr<const Grammar> grammar,
+               const std::string& start, CompletionCall* call);
 
 // A prompt that leaves no room for an answer: kTooLong with both numbers. Cuts it to the newest
 // `truncate_prompt_tokens` before, if that is set.
