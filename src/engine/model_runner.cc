@@ -103,9 +103,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
                    Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()), o.context,
                                      r->relaxed_.get()));
   r->workspace_->portable = o.portable;
-  ASSIGN_OR_RETURN(r->pool_,
-                   KvPool::Create(KvShapeOf(c, *o.kv_type),
-                                  KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
+  RETURN_IF_ERROR(r->MakePool());
   if (o.placement.lock) {
     Status locked = r->pool_->Lock();
     if (locked.ok()) locked = r->workspace_->Lock();
@@ -114,6 +112,32 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->load_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return r;
+}
+
+Status ModelRunner::MakePool() {
+  const RunnerOptions& o = options_;
+  const KvShape shape = KvShapeOf(config(), *o.kv_type);
+  const size_t one = KvPagesPerSequence(config(), o.context, o.chunk);
+  const size_t pages = o.kv_bytes == 0 ? one * o.sequences : o.kv_bytes / KvPageBytes(shape);
+  most_positions_ = o.context;
+  if (pages < one) {
+    // Whole spans; a pool too small for a single one is no pool.
+    size_t spans = o.context / kSpan;
+    while (spans > 0 && PagesOf(spans * kSpan) > pages) --spans;
+    most_positions_ = spans * kSpan;
+    if (spans == 0) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--kv-memory " + std::to_string(o.kv_bytes >> 20) +
+                        " MiB: 64 positions of this model take " +
+                        std::to_string((PagesOf(kSpan) * KvPageBytes(shape) >> 20) + 1) + " MiB");
+    }
+  }
+  ASSIGN_OR_RETURN(pool_, KvPool::Create(shape, pages));
+  return Status();
+}
+
+size_t ModelRunner::PagesOf(size_t positions) const {
+  return KvPagesOf(config(), positions, options_.context, options_.chunk);
 }
 
 Status ModelRunner::MakeTeam() {
