@@ -108,10 +108,16 @@ FinishReason Sequence::Sample(const Logits& logits) {
   sampler_.Accept(event.id);
   context_.push_back(event.id);
   ++stats_.generated_tokens;
-  Deliver(event, decoder_.Push(event.id));
+  Deliver(event, TextOf(event.id));
   if (stops_.stopped()) return FinishReason::kStop;
   return stats_.generated_tokens >= request_.max_tokens ? FinishReason::kLength
                                                         : FinishReason::kNone;
+}
+
+std::string Sequence::TextOf(int32_t id) {
+  const std::vector<int32_t>& shown = request_.shown_tokens;
+  if (!std::binary_search(shown.begin(), shown.end(), id)) return decoder_.Push(id);
+  return decoder_.Flush() + tokenizer_.Piece(id);
 }
 
 void Sequence::Deliver(TokenEvent event, const std::string& text) {

@@ -41,8 +41,9 @@ struct Request {
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
   size_t min_tokens = 0;         // end tokens cannot be drawn before, stop strings do not count
   std::vector<std::string> stop;
-  bool hash_logits = false;    // SequenceStats::logits_hash: reads every logit once more
-  bool ignore_eos = false;     // end tokens are sampled like others
+  std::vector<int32_t> shown_tokens;  // control tokens whose text is delivered, ascending
+  bool hash_logits = false;           // SequenceStats::logits_hash: reads every logit once more
+  bool ignore_eos = false;            // end tokens are sampled like others
   bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half
   size_t sinks = 4;
   int logprobs = -1;         // >= 0: log-probabilities, with that many alternatives
@@ -126,6 +127,7 @@ class Sequence {
 
  private:
   int32_t Draw(const Logits& logits);
+  std::string TextOf(int32_t id);  // what the token adds to the text
   void Deliver(TokenEvent event, const std::string& text);
 
   Request request_;
