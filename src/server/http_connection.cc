@@ -322,7 +322,8 @@ void HttpConnection::Close(Why why) {
                                               : "shutdown";
   current_.end = Clock::now();
   // A handler that still works says later how far it came, and is logged then (LogLate).
-  if (current_.ended || why == Why::kServer) return Log();
+  if (current_.ended || why == Why::kServer) Log();
+  if (current_.ended) return;
   for (const auto& f : callbacks) (void)RunSafely(f, nullptr);
 }
 
