@@ -171,14 +171,16 @@ void PrefixCache::Drop(Key key) {
   blocks_.erase(found);
 }
 
-bool PrefixCache::HeldElsewhere(const Block& block) const {
+// Whether dropping it gives the pool a page. Of a running sequence's own blocks that can be those
+// of sliding-window layers, which it has left behind.
+bool PrefixCache::FreesPages(const Block& block) const {
   return std::any_of(block.pages.begin(), block.pages.end(),
-                     [&](const uint8_t* p) { return p != nullptr && pool_.Shared(p); });
+                     [&](const uint8_t* p) { return p != nullptr && !pool_.Shared(p); });
 }
 
 bool PrefixCache::EvictOne() {
   for (const auto& [tick, key] : by_use_) {
-    if (HeldElsewhere(blocks_.at(key))) continue;
+    if (!FreesPages(blocks_.at(key))) continue;
     Drop(key);
     ++evictions_;
     return true;

@@ -43,8 +43,7 @@ class PrefixCache {
   void Keep(std::span<const int32_t> tokens, uint64_t scope, size_t checkpoint, bool tail,
             const KvSequence& kv);
 
-  // Gives back the pages of the block used longest ago that no sequence holds; false: there is
-  // none.
+  // Drops the block used longest ago that has a page nobody else holds; false: there is none.
   bool EvictOne();
   size_t evictions() const { return evictions_; }
 
@@ -65,7 +64,7 @@ class PrefixCache {
   void Insert(Key key, Block block);
   void Touch(std::span<const Key> chain);
   void Drop(Key key);
-  bool HeldElsewhere(const Block& block) const;
+  bool FreesPages(const Block& block) const;
 
   const Config& config_;
   KvPool& pool_;

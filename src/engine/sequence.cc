@@ -129,7 +129,8 @@ void Sequence::Deliver(TokenEvent event, const std::string& text) {
 
 void Sequence::Finish(FinishReason reason) {
   if (!stops_.stopped()) {
-    const std::string rest = stops_.Push(decoder_.Flush()) + stops_.Flush();
+    std::string rest = stops_.Push(decoder_.Flush());
+    rest += stops_.Flush();
     text_ += rest;
     if (request_.on_token && !rest.empty()) {
       TokenEvent event;

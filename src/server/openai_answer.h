@@ -86,6 +86,7 @@ class OpenAiAnswer : public CompletionSink {
   boost::json::object Timings() const;
   const char* FinishName(size_t choice, bool called_tools) const;
   Exchange& exchange() { return *exchange_; }
+  bool streaming() const { return streaming_; }  // something was sent
   void set_chunk_object(std::string object) { chunk_object_ = std::move(object); }
 
  private:

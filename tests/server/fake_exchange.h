@@ -1,4 +1,5 @@
-// An exchange without a connection: keeps what was answered.
+// An exchange without a connection: keeps what was answered. Posts run at once, on
+// the thread that posts.
 #ifndef SLUICE_TESTS_SERVER_FAKE_EXCHANGE_H_
 #define SLUICE_TESTS_SERVER_FAKE_EXCHANGE_H_
 
@@ -6,6 +7,8 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <chrono>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +25,7 @@ class FakeExchange : public Exchange {
     EXPECT_FALSE(responded || streaming);
     responded = true;
     answer = std::move(response);
+    over_.set_value();
   }
   void StartStream(int status, std::string type, HttpHeaders headers) override {
     EXPECT_FALSE(responded || streaming);
@@ -34,10 +38,19 @@ class FakeExchange : public Exchange {
     EXPECT_TRUE(streaming && !ended);
     writes.push_back(std::move(chunk));
   }
-  void End() override { ended = true; }
+  void End() override {
+    EXPECT_TRUE(streaming && !ended);
+    ended = true;
+    over_.set_value();
+  }
   void Post(std::function<void()> f) override { f(); }
   void OnDisconnect(std::function<void()>) override {}
   void SetLog(RequestLog) override {}
+
+  // For the end of an answer that comes from another thread; false: it never came.
+  bool Wait() {
+    return over_.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready;
+  }
 
   boost::json::value Body() const { return boost::json::parse(answer.body); }
   // The data of every event, each of which must be one write; "[DONE]" as a string.
@@ -56,6 +69,9 @@ class FakeExchange : public Exchange {
   bool responded = false, streaming = false, ended = false;
   HttpResponse answer;
   std::vector<std::string> writes;
+
+ private:
+  std::promise<void> over_;
 };
 
 }  // namespace sluice
