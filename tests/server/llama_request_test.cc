@@ -123,7 +123,7 @@ TEST_F(LlamaRequestTest, RefusalsNameTheField) {
   EXPECT_EQ(Bad(R"({"prompt": "a", "n_predict": "x"})").substr(0, 10), "n_predict:");
   EXPECT_EQ(Bad(R"({"prompt": "a", "mirostat": 1})").substr(0, 9), "mirostat:");
   EXPECT_EQ(Bad(R"({"prompt": "a", "lora": [{"id": 0}]})").substr(0, 5), "lora:");
-  EXPECT_EQ(Bad(R"({"prompt": "a", "grammar": "root ::="})").substr(0, 8), "grammar:");
+  EXPECT_EQ(Bad(R"({"prompt": "a", "grammar": "root ::= ("})").substr(0, 8), "grammar:");
   EXPECT_EQ(Bad(R"({"prompt": "a", "grammar": "root ::= \"a\"", "json_schema": {}})").substr(0, 8),
             "grammar:");
   EXPECT_EQ(Bad(R"({"prompt": "a", "n_probs": 3, "post_sampling_probs": true})").substr(0, 20),
