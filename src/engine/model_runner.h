@@ -26,6 +26,9 @@ struct RunnerOptions {
   size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)
   size_t sequences = 1;   // that the KV pool holds at full context
   uint64_t kv_bytes = 0;  // of the KV pool instead (--kv-memory); 0: for `sequences`
+  // With kv_bytes 0: the pool holds what half of the memory has room for, `sequences` full contexts
+  // at most, one at least.
+  bool share_memory = false;
   int threads = 0;        // decode; 0: as the machine profile says, at most one per core allowed
   int threads_batch = 0;  // prefill; 0: as decode, or as the profile says if that is 0 too
   // Fewer decode threads while other programs keep CPUs busy and fewer are faster.

@@ -1,11 +1,41 @@
 #include "src/server/completion.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "src/server/metrics.h"
 
 namespace sluice {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+const char* WhyRefused(const Status& status) {
+  return status.code() == StatusCode::kBusy      ? "queue_full"
+         : status.code() == StatusCode::kTooLong ? "too_long"
+                                                 : "invalid";
+}
+
+struct Times {
+  RequestTimes request;
+  Clock::time_point last;
+
+  void Token(Clock::time_point arrived) {
+    const Clock::time_point now = Clock::now();
+    if (request.first_token_s < 0) {
+      request.first_token_s = SecondsBetween(arrived, now);
+    } else {
+      request.token_gaps_s.push_back(static_cast<float>(SecondsBetween(last, now)));
+    }
+    last = now;
+  }
+};
 
 // One call on its way: forwards what the engine's thread tells to the I/O thread, and what the
 // client does to the engine.
@@ -22,6 +52,9 @@ class Running : public std::enable_shared_from_this<Running> {
         Request request = call.options;
         request.prompt = call.prompts[p];
         request.sampler.seed += i;
+        if (model_->options().scope_by_key) {
+          request.cache_scope = static_cast<uint64_t>(exchange_->request().key + 1);
+        }
         if (call.grammar) {
           request.constraint = call.grammar->Start(model_->grammar_vocabulary());
         }
@@ -29,7 +62,14 @@ class Running : public std::enable_shared_from_this<Running> {
         requests.push_back(std::move(request));
       }
     }
-    ASSIGN_OR_RETURN(ids_, model_->engine().Submit(std::move(requests)));
+    Result<std::vector<uint64_t>> ids = model_->engine().Submit(std::move(requests));
+    if (!ids.ok()) {
+      if (Metrics* metrics = model_->options().metrics; metrics != nullptr) {
+        metrics->Refused(model_->name(), WhyRefused(ids.status()));
+      }
+      return ids.status();
+    }
+    ids_ = *std::move(ids);
     exchange_->OnDisconnect([self = shared_from_this()] {
       for (uint64_t id : self->ids_) self->model_->engine().Cancel(id);
     });
@@ -39,7 +79,10 @@ class Running : public std::enable_shared_from_this<Running> {
  private:
   void Connect(size_t choice, bool want_prefill, Request* request) {
     const auto self = shared_from_this();
-    request->on_token = [self, choice](const TokenEvent& event) {
+    // Of the engine's thread alone, until on_finish hands it over.
+    const auto times = std::make_shared<Times>();
+    request->on_token = [self, choice, times](const TokenEvent& event) {
+      if (event.id >= 0) times->Token(self->arrived_);
       TokenDelta delta;
       delta.choice = choice;
       delta.id = event.id;
@@ -51,7 +94,12 @@ class Running : public std::enable_shared_from_this<Running> {
         if (!self->failed_) self->sink_->OnToken(delta);
       });
     };
-    request->on_finish = [self, choice](const Sequence& sequence) {
+    request->on_finish = [self, choice, times](const Sequence& sequence) {
+      if (Metrics* metrics = self->model_->options().metrics; metrics != nullptr) {
+        times->request.whole_s = SecondsBetween(self->arrived_, Clock::now());
+        metrics->Ended(self->model_->name(), sequence.stats(), sequence.finish_reason(),
+                       sequence.request().max_tokens, times->request);
+      }
       ChoiceEnd end{choice, sequence.finish_reason(), sequence.stop_text(), sequence.stats()};
       self->exchange_->Post(
           [self, end = std::move(end), error = sequence.error()] { self->Ended(end, error); });
@@ -97,6 +145,7 @@ class Running : public std::enable_shared_from_this<Running> {
   const std::shared_ptr<ServedModel> model_;
   const std::shared_ptr<Exchange> exchange_;
   const std::shared_ptr<CompletionSink> sink_;
+  const Clock::time_point arrived_ = Clock::now();
   std::vector<uint64_t> ids_;
   size_t prefill_rows_ = 0, decode_passes_ = 0;
   bool failed_ = false;  // I/O thread

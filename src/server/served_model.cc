@@ -33,6 +33,7 @@ Result<std::shared_ptr<ServedModel>> ServedModel::Load(const ModelEntry& entry,
                                                        const LoadProgress& progress) {
   std::shared_ptr<ServedModel> model(new ServedModel);
   model->entry_ = entry;
+  model->options_ = options;
   ASSIGN_OR_RETURN(model->engine_, EngineService::Create(entry.path, options.service, progress));
   Result<std::string> source = options.chat_template.empty()
                                    ? ChatTemplateOf(model->runner().model().gguf(), false)

@@ -25,6 +25,8 @@
 
 namespace sluice {
 
+class Metrics;
+
 // A file that can be served, loaded or not.
 struct ModelEntry {
   std::string name;  // what clients call it
@@ -35,7 +37,9 @@ struct ModelEntry {
 
 struct ServedModelOptions {
   ServiceOptions service;
-  std::string chat_template;  // source that takes the place of the file's; empty: the file's
+  std::string chat_template;   // source that takes the place of the file's; empty: the file's
+  bool scope_by_key = false;   // prefixes are shared only by requests with the same API key
+  Metrics* metrics = nullptr;  // told of every request; outlives the models
 };
 
 // Immutable but for its engine; kept alive by whoever answers a request with it.
@@ -46,6 +50,7 @@ class ServedModel {
                                                    const LoadProgress& progress = {});
 
   const ModelEntry& entry() const { return entry_; }
+  const ServedModelOptions& options() const { return options_; }
   const std::string& name() const { return entry_.name; }
   ModelRunner& runner() const { return engine_->runner(); }
   const Config& config() const { return engine_->runner().config(); }
@@ -62,6 +67,7 @@ class ServedModel {
  private:
   ServedModel() = default;
   ModelEntry entry_;
+  ServedModelOptions options_;
   std::unique_ptr<EngineService> engine_;
   std::optional<ChatFormat> chat_;
   Status chat_status_;
