@@ -53,6 +53,7 @@ HttpRouter::Match HttpRouter::Find(std::string_view method, std::string_view raw
   Match match;
   match.errors = raw_path.substr(0, 5) == "/api/" || raw_path == "/api" ? ErrorShape::kOllama
                                                                         : ErrorShape::kOpenAi;
+  if (raw_path.substr(0, 1) != "/") return match;  // "*"
   std::vector<std::string> segments;
   if (raw_path != "/") {
     for (const std::string_view segment : Split(raw_path)) {
