@@ -31,7 +31,7 @@ void WriteOut(std::string_view text) {
   std::fflush(stdout);
 }
 
-// A conversation and the one sequence that holds its keys and values from turn to turn.
+// A conversation. What turns have in common is computed once: the engine keeps it.
 class Chat {
  public:
   Chat(ModelRunner& runner, const Tokenizer& tokenizer, const ChatFormat& format,
@@ -40,7 +40,7 @@ class Chat {
         tokenizer_(tokenizer),
         format_(format),
         flags_(flags),
-        engine_(runner, tokenizer) {
+        engine_(runner, tokenizer, {.prefix_cache = true}) {
     Clear();
   }
 
@@ -63,11 +63,9 @@ class Chat {
                      flags_.generate.MakeRequest(tokenizer_, runner_.config().vocab));
     ASSIGN_OR_RETURN(request.prompt, format_.Encode(tokenizer_, messages_, true));
     request.on_token = [](const TokenEvent& token) { WriteOut(token.text); };
-    if (sequence_) {
-      RETURN_IF_ERROR(engine_.Restart(*sequence_, std::move(request)));
-    } else {
-      ASSIGN_OR_RETURN(sequence_, engine_.Add(std::move(request)));
-    }
+    if (sequence_ != nullptr) engine_.Remove(sequence_);
+    sequence_ = nullptr;
+    ASSIGN_OR_RETURN(sequence_, engine_.Add(std::move(request)));
     InterruptGuard interrupt;
     for (bool more = true; more;) {
       if (interrupt.interrupted()) sequence_->Cancel();

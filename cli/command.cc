@@ -97,9 +97,6 @@ Result<RunnerOptions> ModelFlags::Options() const {
   return o;
 }
 
-namespace {
-
-// On a terminal, a missing default model is offered for download.
 Result<std::string> FindOrOffer(const std::string& name) {
   Result<std::string> found = FindModel(name);
   if (found.ok() || !name.empty() || found.status().code() != StatusCode::kNotFound ||
@@ -117,7 +114,12 @@ Result<std::string> FindOrOffer(const std::string& name) {
   return PullDefaultModel([&](uint64_t done, uint64_t total) { bar.Update(done, total); });
 }
 
-}  // namespace
+void ReportNotes(const std::string& command, const std::string& notes) {
+  std::istringstream lines(notes);
+  for (std::string line; std::getline(lines, line);) {
+    std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), line.c_str());
+  }
+}
 
 Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags) {
@@ -134,12 +136,7 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
     return ModelRunner::Create(path, options,
                                [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
   }();
-  if (runner.ok()) {
-    std::istringstream notes((*runner)->load_note());
-    for (std::string note; std::getline(notes, note);) {
-      std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), note.c_str());
-    }
-  }
+  if (runner.ok()) ReportNotes(command, (*runner)->load_note());
   return runner;
 }
 

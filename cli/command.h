@@ -21,6 +21,7 @@ enum ExitCode : int {
   kExitInterrupted = 130,
 };
 
+void AddServe(CLI::App& app, int* exit_code);
 void AddRun(CLI::App& app, int* exit_code);
 void AddChat(CLI::App& app, int* exit_code);
 void AddBench(CLI::App& app, int* exit_code);
@@ -55,6 +56,10 @@ struct ModelFlags {
   Result<RunnerOptions> Options() const;
 };
 
+// The file of the model; on a terminal a missing default model is offered for download.
+Result<std::string> FindOrOffer(const std::string& name);
+// Prints what a fallback was chosen for, line by line.
+void ReportNotes(const std::string& command, const std::string& notes);
 // Finds the model, loads it with a progress bar, says on stderr what a fallback was chosen for.
 Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags);

@@ -1,14 +1,20 @@
 // Turns requests into text: every Step runs one pass for the sequences that
-// are running, samples where a context was finished, and delivers. Called by
+// are running, samples where a context was finished, and delivers. Sequences
+// join and leave between steps; what one of them gets never depends on the
+// others, on what was kept of earlier ones, or on having been put off. Called by
 // one thread, which leads the team.
 #ifndef SLUICE_SRC_ENGINE_ENGINE_H_
 #define SLUICE_SRC_ENGINE_ENGINE_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "src/base/status.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/prefix_cache.h"
 #include "src/engine/scheduler.h"
 #include "src/engine/sequence.h"
 #include "src/text/tokenizer.h"
@@ -30,9 +36,10 @@ struct EngineSnapshot {
   uint64_t steps = 0, prefill_tokens = 0, generated_tokens = 0, decode_bytes = 0;
   double prefill_s = 0, decode_s = 0;  // of passes with prompt rows; of pure decode passes
   uint64_t preemptions = 0;
-  uint64_t cache_queries = 0, cache_hits = 0;          // tokens of prompts; of these not computed
-  uint64_t cache_evictions = 0;                        // blocks of 64 positions
-  size_t pages = 0, free_pages = 0, cached_pages = 0;  // of the pool; free ones, ones only kept
+  uint64_t cache_queries = 0, cache_hits = 0;  // tokens of prompts; of these not computed
+  uint64_t cache_evictions = 0;                // blocks of 64 positions
+  // Of the pool: all, free ones, ones that are only kept for later (free when needed).
+  size_t pages = 0, free_pages = 0, kept_pages = 0;
   uint64_t last_step_tokens = 0;
   double last_step_s = 0;
 };
@@ -42,29 +49,47 @@ class Engine {
   // Both must outlive the engine.
   Engine(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOptions& options = {});
 
-  // Starts a sequence, which the engine owns until Remove. Refused when the prompt is empty, holds
-  // a foreign id, does not fit in the context, or a sampler option is out of range.
+  // kInvalidArgument: the prompt is empty or holds a foreign id, an option is out of range.
+  // kTooLong: the prompt does not fit in the context or the pool. Any thread.
+  Status Check(const Request& request) const;
+  // Starts a sequence, which the engine owns until Remove. Refused as by Check.
   Result<Sequence*> Add(Request request);
-  // The same on a finished sequence, which keeps what the new prompt has in common with it.
-  Status Restart(Sequence& sequence, Request request);
   void Remove(Sequence* sequence);
 
-  // One step; false: no sequence is running.
+  // One step; false: no sequence is running or waiting. Finished sequences have given their pages
+  // back.
   Result<bool> Step();
+  EngineSnapshot snapshot() const;
 
  private:
-  Status Check(const Request& request) const;
-  Status PrepareContexts();
-  Status Forward();
+  void DropFinished();
+  void PrepareContexts();
+  void Admit();
+  void Begin(Sequence& s);
+  size_t PrefillRows() const;
+  bool ReservePlan();
+  bool MakeRoom();
+  void Preempt(Sequence& s);
+  void Forward();
+  void Account(const BatchSegment& segment, Sequence& s, double seconds);
+  void LearnSpeed(double seconds);
+  void KeepPrefix(Sequence& s, size_t before);
   void SampleAll();
+  void End(Sequence& s, FinishReason reason);
+  uint64_t ScopeOf(const Sequence& s) const;
 
   ModelRunner& runner_;
   const Tokenizer& tokenizer_;
+  const EngineOptions options_;
+  PrefixCache cache_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
-  std::vector<Sequence*> running_;
+  std::deque<Sequence*> waiting_;   // in order of arrival; preempted ones in front
+  std::vector<Sequence*> running_;  // in order of arrival
   StepPlan plan_;
-  std::vector<float> logits_;   // [sampled][vocab]
-  std::vector<float> largest_;  // [sampled][LogitBlocks(vocab)]
+  std::vector<float> logits_;             // [sampled][vocab]
+  std::vector<float> largest_;            // [sampled][LogitBlocks(vocab)]
+  EngineSnapshot done_;                   // the counters of it
+  double row_s_ = 0, decode_step_s_ = 0;  // moving means: one row of a prompt, a pure decode pass
 };
 
 }  // namespace sluice

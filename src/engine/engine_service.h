@@ -1,16 +1,20 @@
 // The engine on a thread of its own: requests come from any thread, wait in a
 // bounded queue, run together, and report back through their callbacks, which
-// are called on the engine's thread and must be quick. What `sluice serve`
-// stands on.
+// are called on the engine's thread and must be quick. The same thread loads the
+// model, because the thread that leads the team is bound to a core. What
+// `sluice serve` stands on.
 #ifndef SLUICE_SRC_ENGINE_ENGINE_SERVICE_H_
 #define SLUICE_SRC_ENGINE_ENGINE_SERVICE_H_
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "src/base/status.h"
@@ -18,33 +22,56 @@
 
 namespace sluice {
 
+struct ServiceOptions {
+  RunnerOptions runner;
+  EngineOptions engine;
+  size_t max_queue = 128;  // requests that may wait beside those that run
+};
+
 class EngineService {
  public:
-  // Both must outlive it. `max_queue`: requests that may wait beside those that run.
-  EngineService(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOptions& options,
-                size_t max_queue);
-  ~EngineService();  // cancels what runs
+  static Result<std::unique_ptr<EngineService>> Create(const std::string& path,
+                                                       const ServiceOptions& options,
+                                                       const LoadProgress& progress = {});
+  ~EngineService() { Stop(); }
+
+  // Cancels what runs, lets it end, and refuses what comes. Not from the engine's thread, where
+  // callbacks run: whoever keeps the service alive from there must not be the last.
+  void Stop();
+
+  // Any thread, as long as it is only read.
+  ModelRunner& runner() const { return *runner_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
 
   // All of them or none; their ids. kBusy: the queue is full (RetryAfterSeconds says when to come
-  // again); else as Engine::Add. Every request submitted gets exactly one on_finish.
+  // again); else as Engine::Check. Every request submitted gets exactly one on_finish.
   Result<std::vector<uint64_t>> Submit(std::vector<Request> requests);
   void Cancel(uint64_t id);  // before its next step; unknown ids are ignored
   // Until a request that comes now would start, from how long the last ones took; at least 1.
   int RetryAfterSeconds() const;
   // Of the last step. Any thread, no wait for a step.
   EngineSnapshot snapshot() const;
-  bool idle() const { return pending_.load() == 0; }  // nothing runs or waits
+  size_t pending() const { return pending_.load(); }  // requests that run or wait
 
  private:
-  void Loop();
-  void TakeInbox();
   struct Arrival {
     uint64_t id;
     Request request;
   };
 
-  Engine engine_;  // its thread only, but for Check
-  const size_t max_queue_, max_sequences_;
+  explicit EngineService(const ServiceOptions& options) : options_(options) {}
+  Status Load(const std::string& path, const LoadProgress& progress);
+  void Run(const std::string& path, const LoadProgress& progress, std::promise<Status> loaded);
+  bool TakeInbox();
+  void Start(Arrival arrival);
+  void RemoveFinished();
+
+  const ServiceOptions options_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Engine> engine_;                     // its thread only, but for Check
+  std::unordered_map<uint64_t, Sequence*> sequences_;  // its thread only
+
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Arrival> inbox_;           // guarded by mutex_
@@ -52,8 +79,8 @@ class EngineService {
   EngineSnapshot snapshot_;              // guarded by mutex_
   bool stop_ = false;                    // guarded by mutex_
   uint64_t next_id_ = 1;                 // guarded by mutex_
+  double request_s_ = 1;  // guarded by mutex_: moving mean of a request's running time
   std::atomic<size_t> pending_ = 0;
-  std::atomic<double> request_seconds_ = 0;  // moving mean of one request's running time
   std::thread thread_;
 };
 

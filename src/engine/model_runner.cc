@@ -18,8 +18,9 @@ namespace {
 size_t DefaultContext(const Config& c, const RunnerOptions& o) {
   const uint64_t budget = ThisMachine().UsableMemoryBytes() / 2;
   const uint64_t page = KvPageBytes(KvShapeOf(c, *o.kv_type));
+  const size_t sequences = o.share_memory ? 1 : o.sequences;
   size_t context = c.context;
-  while (context > 2048 && KvPagesPerSequence(c, context, o.chunk) * o.sequences > budget / page) {
+  while (context > 2048 && KvPagesPerSequence(c, context, o.chunk) * sequences > budget / page) {
     context /= 2;
   }
   return context;
@@ -36,7 +37,7 @@ Status CheckOptions(const Config& c, const Model& model, const RunnerOptions& o)
   const uint64_t memory = ThisMachine().UsableMemoryBytes();
   if (o.context > kMostContext ||
       KvPagesPerSequence(c, o.context, o.chunk) >
-          memory / KvPageBytes(KvShapeOf(c, *o.kv_type)) / o.sequences) {
+          memory / KvPageBytes(KvShapeOf(c, *o.kv_type)) / (o.share_memory ? 1 : o.sequences)) {
     return Status(StatusCode::kInvalidArgument,
                   "--ctx-size " + std::to_string(o.context) +
                       ": its keys and values do not fit in the " + std::to_string(memory >> 20) +
@@ -103,9 +104,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
                    Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()), o.context,
                                      r->relaxed_.get()));
   r->workspace_->portable = o.portable;
-  ASSIGN_OR_RETURN(r->pool_,
-                   KvPool::Create(KvShapeOf(c, *o.kv_type),
-                                  KvPagesPerSequence(c, o.context, o.chunk) * o.sequences));
+  RETURN_IF_ERROR(r->MakePool());
   if (o.placement.lock) {
     Status locked = r->pool_->Lock();
     if (locked.ok()) locked = r->workspace_->Lock();
@@ -114,6 +113,36 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->load_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return r;
+}
+
+Status ModelRunner::MakePool() {
+  const RunnerOptions& o = options_;
+  const KvShape shape = KvShapeOf(config(), *o.kv_type);
+  const size_t one = KvPagesPerSequence(config(), o.context, o.chunk);
+  size_t pages = o.kv_bytes == 0 ? one * o.sequences : o.kv_bytes / KvPageBytes(shape);
+  if (o.kv_bytes == 0 && o.share_memory) {
+    const uint64_t room = ThisMachine().UsableMemoryBytes() / 2 / KvPageBytes(shape);
+    pages = std::max<size_t>(one, std::min<uint64_t>(pages, room));
+  }
+  most_positions_ = o.context;
+  if (pages < one) {
+    // Whole spans; a pool too small for a single one is no pool.
+    size_t spans = o.context / kSpan;
+    while (spans > 0 && PagesOf(spans * kSpan) > pages) --spans;
+    most_positions_ = spans * kSpan;
+    if (spans == 0) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--kv-memory " + std::to_string(o.kv_bytes >> 20) +
+                        " MiB: 64 positions of this model take " +
+                        std::to_string((PagesOf(kSpan) * KvPageBytes(shape) >> 20) + 1) + " MiB");
+    }
+  }
+  ASSIGN_OR_RETURN(pool_, KvPool::Create(shape, pages));
+  return Status();
+}
+
+size_t ModelRunner::PagesOf(size_t positions) const {
+  return KvPagesOf(config(), positions, options_.context, options_.chunk);
 }
 
 Status ModelRunner::MakeTeam() {

@@ -25,6 +25,10 @@ struct RunnerOptions {
   size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows
   size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)
   size_t sequences = 1;   // that the KV pool holds at full context
+  uint64_t kv_bytes = 0;  // of the KV pool instead (--kv-memory); 0: for `sequences`
+  // With kv_bytes 0: the pool holds what half of the memory has room for, `sequences` full contexts
+  // at most, one at least.
+  bool share_memory = false;
   int threads = 0;        // decode; 0: as the machine profile says, at most one per core allowed
   int threads_batch = 0;  // prefill; 0: as decode, or as the profile says if that is 0 too
   // Fewer decode threads while other programs keep CPUs busy and fewer are faster.
@@ -63,6 +67,11 @@ class ModelRunner {
   uint64_t PeakRssBytes() const;
 
   std::unique_ptr<KvSequence> NewSequence();
+  KvPool& pool() { return *pool_; }
+  const KvPool& pool() const { return *pool_; }
+  // Pages that a sequence of so many positions takes, and the most positions one can have.
+  size_t PagesOf(size_t positions) const;
+  size_t MostPositions() const { return most_positions_; }
 
   // One pass; `decode`: every segment is one row of a running sequence, which picks the thread
   // count. Reserve the pages before, Advance the sequences after.
@@ -73,6 +82,7 @@ class ModelRunner {
  private:
   ModelRunner() = default;
   Status MakeTeam();
+  Status MakePool();
   void ChooseRelaxed();
   RunnerOptions options_;
   std::unique_ptr<ThreadTeam> team_;
@@ -81,6 +91,7 @@ class ModelRunner {
   std::unique_ptr<Model> model_;
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<KvPool> pool_;
+  size_t most_positions_ = 0;
   double load_seconds_ = 0;
   std::string load_note_;
   std::optional<double> read_bandwidth_;

@@ -27,16 +27,19 @@ void StepPlan::Add(Sequence& sequence, size_t rows) {
   decode = decode && sequence.decoding() && rows == 1;
 }
 
-bool Schedule(std::span<Sequence* const> running, size_t max_rows, StepPlan* plan) {
+bool Schedule(std::span<Sequence* const> running, size_t max_rows, size_t prefill_rows,
+              StepPlan* plan) {
   plan->Clear();
   for (Sequence* s : running) {
-    if (plan->tokens.size() < max_rows && s->decoding() && s->uncomputed() == 1) plan->Add(*s, 1);
+    if (plan->tokens.size() < max_rows && s->one_row()) plan->Add(*s, 1);
   }
+  size_t room = std::min(max_rows - plan->tokens.size(), prefill_rows);
   for (Sequence* s : running) {
-    const size_t room = max_rows - plan->tokens.size();
-    if (room > 0 && !(s->decoding() && s->uncomputed() == 1)) {
-      plan->Add(*s, std::min(room, s->uncomputed()));
-    }
+    if (room == 0) break;
+    if (s->one_row()) continue;
+    const size_t rows = std::min(room, s->uncomputed());
+    plan->Add(*s, rows);
+    room -= rows;
   }
   return !plan->tokens.empty();
 }

@@ -28,8 +28,10 @@ struct StepPlan {
   Batch batch() const { return {tokens, segments, logit_rows}; }
 };
 
-// Fills the plan from the running sequences with at most max_rows rows; false: nothing to do.
-bool Schedule(std::span<Sequence* const> running, size_t max_rows, StepPlan* plan);
+// Fills the plan from the running sequences: every decode row that max_rows has room for, then at
+// most prefill_rows of prompts. False: nothing to do.
+bool Schedule(std::span<Sequence* const> running, size_t max_rows, size_t prefill_rows,
+              StepPlan* plan);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_ENGINE_SCHEDULER_H_

@@ -3,8 +3,35 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace sluice {
+
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+// Everything that the constraint does not allow.
+void Mask(std::span<const uint64_t> allowed, const Logits& logits) {
+  const size_t vocab = logits.values.size();
+  for (size_t word = 0; word * 64 < vocab; ++word) {
+    const size_t begin = word * 64, end = std::min(begin + 64, vocab);
+    // Rows that pad the output matrix are no tokens.
+    const uint64_t bits = word < allowed.size() ? allowed[word] : 0;
+    if (bits == ~uint64_t{0}) continue;
+    if (bits == 0) {
+      std::fill(logits.values.begin() + static_cast<ptrdiff_t>(begin),
+                logits.values.begin() + static_cast<ptrdiff_t>(end), kBanned);
+      for (size_t b = begin / kLogitBlock; b * kLogitBlock < end; ++b) logits.no_above[b] = kBanned;
+      continue;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      if (!(bits >> (i - begin) & 1)) logits.values[i] = kBanned;
+    }
+  }
+}
+
+}  // namespace
 
 const char* FinishReasonName(FinishReason reason) {
   switch (reason) {
@@ -24,65 +51,95 @@ const char* FinishReasonName(FinishReason reason) {
 
 Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
                    std::unique_ptr<KvSequence> kv)
-    : request_(std::move(request)), tokenizer_(tokenizer), vocab_(vocab), kv_(std::move(kv)) {
-  Begin();
-}
-
-void Sequence::Begin() {
-  context_ = request_.prompt;
-  sampler_ = std::make_unique<Sampler>(request_.sampler, vocab_);
-  for (int32_t id : context_) sampler_->Accept(id);
-  decoder_ = std::make_unique<StreamDecoder>(tokenizer_, true, StreamDecoder::Start::kContinuation);
-  stops_ = std::make_unique<StopMatcher>(request_.stop);
-  text_.clear();
-  decoding_ = false;
-  stats_ = SequenceStats();
+    : request_(std::move(request)),
+      tokenizer_(tokenizer),
+      kv_(std::move(kv)),
+      context_(request_.prompt),
+      sampler_(request_.sampler, vocab),
+      decoder_(tokenizer, true, StreamDecoder::Start::kContinuation),
+      stops_(request_.stop),
+      added_(std::chrono::steady_clock::now()) {
+  for (int32_t id : context_) sampler_.Accept(id);
   stats_.prompt_tokens = context_.size();
-  stats_.cached_tokens = kv_->length();
-  finish_ = FinishReason::kNone;
-  cancelled_ = false;
+  if (request_.min_tokens == 0 || request_.ignore_eos) return;
+  for (size_t id = 0; id < std::min(vocab, tokenizer.vocab_size()); ++id) {
+    if (tokenizer.IsEnd(static_cast<int32_t>(id))) end_tokens_.push_back(static_cast<int32_t>(id));
+  }
 }
 
-void Sequence::Restart(Request request) {
-  // One token is always computed: its logits are what sampling starts from.
-  const size_t most = std::min({kv_->length(), request.prompt.size() - 1, context_.size()});
-  size_t same = 0;
-  while (same < most && request.prompt[same] == context_[same]) ++same;
-  kv_->Truncate(same);
-  request_ = std::move(request);
-  Begin();
+void Sequence::StartedRunning() {
+  if (ran_) return;
+  ran_ = true;
+  stats_.queue_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - added_).count();
 }
 
-void Sequence::Sample(const Logits& logits) {
+void Sequence::SetCacheMatch(const PrefixCache::Match& match) {
+  checkpoint_ = match.same > match.length ? match.same / kSpan * kSpan : 0;
+  if (decoding_) return;  // computed again: what the first time found is what counts
+  match_ = match;
+  stats_.cached_tokens = match.length;
+}
+
+int32_t Sequence::Draw(const Logits& logits) {
+  if (request_.constraint) Mask(request_.constraint->Allowed(), logits);
+  if (stats_.generated_tokens < request_.min_tokens) {
+    for (int32_t id : end_tokens_) logits.values[static_cast<size_t>(id)] = kBanned;
+  }
+  return sampler_.Sample(logits, stats_.generated_tokens);
+}
+
+FinishReason Sequence::Sample(const Logits& logits) {
   if (request_.hash_logits) {
     stats_.logits_hash =
         XXH3_64bits_withSeed(logits.values.data(), logits.values.size_bytes(), stats_.logits_hash);
   }
-  const int32_t id = sampler_->Sample(logits, stats_.generated_tokens);
+  TokenEvent event;
+  const bool wants_logprobs = request_.logprobs >= 0;
+  if (wants_logprobs) {
+    original_.assign(logits.values.begin(), logits.values.end());
+    logprobs_.Read(original_, static_cast<size_t>(request_.logprobs));
+    event.top = logprobs_.top();
+  }
+  event.id = Draw(logits);
+  if (wants_logprobs) event.logprob = logprobs_.Of(original_[static_cast<size_t>(event.id)]);
   decoding_ = true;
-  if (!request_.ignore_eos && tokenizer_.IsEnd(id)) return Finish(FinishReason::kStop);
-  sampler_->Accept(id);
-  context_.push_back(id);
+  if (!request_.ignore_eos && tokenizer_.IsEnd(event.id)) return FinishReason::kStop;
+  if (request_.constraint) request_.constraint->Accept(event.id);
+  sampler_.Accept(event.id);
+  context_.push_back(event.id);
   ++stats_.generated_tokens;
-  Deliver(decoder_->Push(id));
-  if (stops_->stopped()) return Finish(FinishReason::kStop);
-  if (stats_.generated_tokens >= request_.max_tokens) Finish(FinishReason::kLength);
+  Deliver(event, TextOf(event.id));
+  if (stops_.stopped()) return FinishReason::kStop;
+  return stats_.generated_tokens >= request_.max_tokens ? FinishReason::kLength
+                                                        : FinishReason::kNone;
 }
 
-void Sequence::Deliver(const std::string& text) {
-  const std::string out = stops_->Push(text);
+std::string Sequence::TextOf(int32_t id) {
+  const std::vector<int32_t>& shown = request_.shown_tokens;
+  if (!std::binary_search(shown.begin(), shown.end(), id)) return decoder_.Push(id);
+  return decoder_.Flush() + tokenizer_.Piece(id);
+}
+
+void Sequence::Deliver(TokenEvent event, const std::string& text) {
+  const std::string out = stops_.Push(text);
   text_ += out;
-  if (request_.on_token && !out.empty()) request_.on_token({.text = out});
+  event.text = out;
+  if (request_.on_token) request_.on_token(event);
 }
 
 void Sequence::Finish(FinishReason reason) {
-  if (!stops_->stopped()) {
-    Deliver(decoder_->Flush());
-    const std::string rest = stops_->Flush();
+  if (!stops_.stopped()) {
+    std::string rest = stops_.Push(decoder_.Flush());
+    rest += stops_.Flush();
     text_ += rest;
-    if (request_.on_token && !rest.empty()) request_.on_token({.text = rest});
+    if (request_.on_token && !rest.empty()) {
+      TokenEvent event;
+      event.text = rest;
+      request_.on_token(event);
+    }
   }
   finish_ = reason;
+  if (request_.on_finish) request_.on_finish(*this);
 }
 
 void Sequence::ShiftContext() {
@@ -91,6 +148,7 @@ void Sequence::ShiftContext() {
   context_.erase(context_.begin() + static_cast<ptrdiff_t>(sinks),
                  context_.end() - static_cast<ptrdiff_t>(newest));
   kv_->Clear();
+  shifted_ = true;
 }
 
 }  // namespace sluice

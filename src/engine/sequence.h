@@ -4,6 +4,7 @@
 #define SLUICE_SRC_ENGINE_SEQUENCE_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "src/engine/logprobs.h"
+#include "src/engine/prefix_cache.h"
 #include "src/engine/sampler.h"
 #include "src/engine/stop_matcher.h"
 #include "src/model/kv_cache.h"
@@ -23,11 +26,6 @@
 namespace sluice {
 
 class Sequence;
-
-struct TokenLogprob {
-  int32_t id = -1;
-  float logprob = 0;  // natural logarithm of the model's own probability, before any sampler step
-};
 
 // One generated token as it leaves, or text that had been held back (id -1).
 struct TokenEvent {
@@ -43,8 +41,9 @@ struct Request {
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
   size_t min_tokens = 0;         // end tokens cannot be drawn before, stop strings do not count
   std::vector<std::string> stop;
-  bool hash_logits = false;    // SequenceStats::logits_hash: reads every logit once more
-  bool ignore_eos = false;     // end tokens are sampled like others
+  std::vector<int32_t> shown_tokens;  // control tokens whose text is delivered, ascending
+  bool hash_logits = false;           // SequenceStats::logits_hash: reads every logit once more
+  bool ignore_eos = false;            // end tokens are sampled like others
   bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half
   size_t sinks = 4;
   int logprobs = -1;         // >= 0: log-probabilities, with that many alternatives
@@ -93,9 +92,6 @@ class Sequence {
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
-  // Takes up another request, keeping the keys and values of the longest common beginning.
-  void Restart(Request request);
-
   // For the engine: tokens in the context; the first kv().length() are computed.
   const std::vector<int32_t>& context() const { return context_; }
   KvSequence& kv() { return *kv_; }
@@ -105,28 +101,53 @@ class Sequence {
   bool decoding() const { return decoding_; }  // its first token was drawn
   size_t uncomputed() const { return context_.size() - kv_->length(); }
 
-  // Draws the next token and delivers its text.
-  void Sample(const Logits& logits);
+  // Decoding, and its next pass is the one row of its last token.
+  bool one_row() const { return decoding_ && uncomputed() == 1; }
+  // Dropped the middle of its context: its keys and values are those of no text.
+  bool shifted() const { return shifted_; }
+  bool cacheable() const { return request_.use_cache && !shifted_; }
+
+  // Leaves the queue: what it waited, the first time.
+  void StartedRunning();
+  // What was found of it among the prefixes that are kept.
+  void SetCacheMatch(const PrefixCache::Match& match);
+  const PrefixCache::Match& cache_match() const { return match_; }
+  // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
+  size_t checkpoint() const { return checkpoint_; }
+
+  // Draws the next token and delivers its text. kNone: it goes on.
+  FinishReason Sample(const Logits& logits);
+  // Delivers what was held back and calls on_finish.
   void Finish(FinishReason reason);
+  void SetError(Status error) { error_ = std::move(error); }
+  const Status& error() const { return error_; }                   // with kError
+  const std::string& stop_text() const { return stops_.found(); }  // the stop string it met
   // Drops the middle of the context; its tokens are computed again.
   void ShiftContext();
 
  private:
-  void Begin();
-  void Deliver(const std::string& text);
+  int32_t Draw(const Logits& logits);
+  std::string TextOf(int32_t id);  // what the token adds to the text
+  void Deliver(TokenEvent event, const std::string& text);
 
   Request request_;
   const Tokenizer& tokenizer_;
-  size_t vocab_;
   std::unique_ptr<KvSequence> kv_;
   std::vector<int32_t> context_;
-  std::unique_ptr<Sampler> sampler_;
-  std::unique_ptr<StreamDecoder> decoder_;
-  std::unique_ptr<StopMatcher> stops_;
+  Sampler sampler_;
+  StreamDecoder decoder_;
+  StopMatcher stops_;
+  Logprobs logprobs_;
+  std::vector<float> original_;      // logits before anything changed them, if logprobs are wanted
+  std::vector<int32_t> end_tokens_;  // if some must not be drawn yet
   std::string text_;
   SequenceStats stats_;
-  bool decoding_ = false;
+  std::chrono::steady_clock::time_point added_;
+  PrefixCache::Match match_;
+  size_t checkpoint_ = 0;
+  bool decoding_ = false, shifted_ = false, ran_ = false;
   FinishReason finish_ = FinishReason::kNone;
+  Status error_;
   std::atomic<bool> cancelled_ = false;
 };
 

@@ -13,7 +13,13 @@ std::string StopMatcher::Push(std::string_view text) {
   if (stopped_) return "";
   pending_ += text;
   size_t found = std::string::npos;
-  for (const std::string& stop : stops_) found = std::min(found, pending_.find(stop));
+  for (const std::string& stop : stops_) {
+    const size_t at = pending_.find(stop);
+    if (at < found) {
+      found = at;
+      found_ = stop;
+    }
+  }
   stopped_ = found != std::string::npos;
   const size_t leaves = stopped_ ? found : pending_.size() - HeldBack();
   std::string out = pending_.substr(0, leaves);

@@ -20,12 +20,13 @@ class StopMatcher {
   // What was held back, at the end of the sequence.
   std::string Flush();
   bool stopped() const { return stopped_; }
+  const std::string& found() const { return found_; }  // the stop string; empty: none yet
 
  private:
   size_t HeldBack() const;
 
   std::vector<std::string> stops_;
-  std::string pending_;
+  std::string pending_, found_;
   bool stopped_ = false;
 };
 

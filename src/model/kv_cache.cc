@@ -37,6 +37,15 @@ size_t KvPagesPerSequence(const Config& config, size_t context, size_t chunk) {
   return pages;
 }
 
+size_t KvPagesOf(const Config& config, size_t positions, size_t context, size_t chunk) {
+  const size_t spans = (positions + kSpan - 1) / kSpan;
+  size_t pages = 0;
+  for (size_t i = 0; i < config.layers; ++i) {
+    pages += std::min(spans, RingPages(config, i, context, chunk)) * config.kv_heads;
+  }
+  return pages;
+}
+
 size_t KvBytesPerToken(const Config& config, KvType type, bool windowed_layers) {
   size_t layers = 0;
   for (size_t i = 0; i < config.layers; ++i) layers += config.Windowed(i) == windowed_layers;
@@ -53,6 +62,8 @@ Result<std::unique_ptr<KvPool>> KvPool::Create(const KvShape& shape, size_t page
   ASSIGN_OR_RETURN(pool->arena_,
                    Arena::Create(pages * pool->page_bytes_, ThisMachine().numa_nodes == 1));
   pool->free_.reserve(pages);
+  pool->owners_.resize(pages, 0);
+  pool->kept_.resize(pages, 0);
   // Handed out in address order: a short sequence touches one stretch of memory.
   for (size_t i = pages; i-- > 0;) {
     pool->free_.push_back(pool->arena_.data() + i * pool->page_bytes_);
@@ -64,10 +75,32 @@ uint8_t* KvPool::Take() {
   if (free_.empty()) return nullptr;
   uint8_t* page = free_.back();
   free_.pop_back();
+  owners_[IndexOf(page)] = 1;
   return page;
 }
 
+void KvPool::Share(uint8_t* page) {
+  const size_t i = IndexOf(page);
+  if (++owners_[i] == 2 && kept_[i]) --kept_only_;
+}
+
+void KvPool::Keep(uint8_t* page) {
+  const size_t i = IndexOf(page);
+  kept_[i] = 1;
+  ++owners_[i];
+}
+
+void KvPool::Unkeep(uint8_t* page) {
+  const size_t i = IndexOf(page);
+  kept_[i] = 0;
+  if (owners_[i] == 1) --kept_only_;
+  Give(page);
+}
+
 void KvPool::Give(uint8_t* page) {
+  const size_t i = IndexOf(page);
+  if (--owners_[i] == 1 && kept_[i]) ++kept_only_;
+  if (owners_[i] > 0) return;
   // Zeroed for the next owner: nothing of a sequence, a NaN least of all, reaches another.
   std::memset(page, 0, page_bytes_);
   free_.push_back(page);
@@ -77,7 +110,6 @@ KvSequence::KvSequence(const Config& config, KvPool& pool, size_t context, size_
     : config_(config), pool_(pool), context_(context) {
   for (size_t i = 0; i < config.layers; ++i) {
     ring_pages_.push_back(RingPages(config, i, context, chunk));
-    reserved_.push_back(0);
     tables_.emplace_back(config.kv_heads * ring_pages_[i], nullptr);
   }
 }
@@ -92,19 +124,77 @@ Status KvSequence::Reserve(size_t rows) {
                                                     " are needed; raise --ctx-size");
   }
   for (size_t i = 0; i < config_.layers; ++i) {
-    const size_t ring = ring_pages_[i];
-    const size_t want = std::min(ring, (end + kSpan - 1) / kSpan);
-    while (reserved_[i] < want) {
-      if (pool_.free_pages() < config_.kv_heads) {
-        return Status(StatusCode::kOutOfMemory,
-                      "the KV pool of " + std::to_string(pool_.total_pages()) + " pages is empty");
-      }
-      for (size_t h = 0; h < config_.kv_heads; ++h)
-        tables_[i][h * ring + reserved_[i]] = pool_.Take();
-      ++reserved_[i];
+    for (size_t span = length_ / kSpan; span * kSpan < end; ++span) {
+      RETURN_IF_ERROR(MakeOwn(i, span));
     }
   }
   return Status();
+}
+
+// Gives the entries of a span pages that nobody else holds. A shared page is copied if it holds
+// positions of ours; in a ring it may be that of an older span.
+Status KvSequence::MakeOwn(size_t layer, size_t span) {
+  const size_t ring = ring_pages_[layer];
+  for (size_t h = 0; h < config_.kv_heads; ++h) {
+    uint8_t*& page = tables_[layer][h * ring + span % ring];
+    if (page != nullptr && !pool_.Shared(page)) continue;
+    uint8_t* own = pool_.Take();
+    if (own == nullptr) {
+      return Status(StatusCode::kOutOfMemory,
+                    "the KV pool of " + std::to_string(pool_.total_pages()) + " pages is empty");
+    }
+    if (page != nullptr) {
+      if (span * kSpan < length_) CopyPositions(page, length_ - span * kSpan, own);
+      pool_.Give(page);
+    }
+    page = own;
+  }
+  return Status();
+}
+
+// The first `count` positions. What stands behind them is another sequence's, and must not even be
+// multiplied by 0: it may be no number.
+void KvSequence::CopyPositions(const uint8_t* from, size_t count, uint8_t* to) const {
+  const KvShape& shape = pool_.shape();
+  std::memcpy(to, from, pool_.page_bytes());
+  const std::vector<float> zeros(std::max(shape.key_dim, shape.value_dim), 0.0f);
+  for (size_t slot = count; slot < kSpan; ++slot) {
+    KvStore(shape, to, slot, zeros.data(), zeros.data());
+  }
+}
+
+bool KvSequence::PagesOf(size_t span, bool windowed, std::vector<uint8_t*>* pages) const {
+  bool all = true;
+  pages->assign(config_.layers * config_.kv_heads, nullptr);
+  for (size_t i = 0; i < config_.layers; ++i) {
+    if (config_.Windowed(i) && (!windowed || span * kSpan < OldestHeld(i))) {
+      all = false;
+      continue;
+    }
+    for (size_t h = 0; h < config_.kv_heads; ++h) {
+      (*pages)[i * config_.kv_heads + h] =
+          tables_[i][h * ring_pages_[i] + span % ring_pages_[i]];
+    }
+  }
+  return all;
+}
+
+void KvSequence::Adopt(size_t span, const std::vector<uint8_t*>& pages) {
+  for (size_t i = 0; i < config_.layers; ++i) {
+    for (size_t h = 0; h < config_.kv_heads; ++h) {
+      uint8_t* page = pages[i * config_.kv_heads + h];
+      if (page == nullptr) continue;
+      pool_.Share(page);
+      uint8_t*& entry = tables_[i][h * ring_pages_[i] + span % ring_pages_[i]];
+      if (entry != nullptr) pool_.Give(entry);
+      entry = page;
+    }
+  }
+}
+
+void KvSequence::SetAdopted(size_t length, size_t windowed_from) {
+  length_ = longest_ = length;
+  windowed_from_ = windowed_from;
 }
 
 void KvSequence::Advance(size_t rows) {
@@ -118,19 +208,22 @@ void KvSequence::Clear() {
       if (page) pool_.Give(page);
       page = nullptr;
     }
-    reserved_[i] = 0;
   }
-  length_ = longest_ = 0;
+  length_ = longest_ = windowed_from_ = 0;
+}
+
+// A ring holds the last ring_pages spans of the longest length; older ones were written over.
+size_t KvSequence::OldestHeld(size_t layer) const {
+  const size_t spans = (longest_ + kSpan - 1) / kSpan;
+  const size_t oldest = (spans - std::min(spans, ring_pages_[layer])) * kSpan;
+  return config_.Windowed(layer) ? std::max(oldest, windowed_from_) : oldest;
 }
 
 void KvSequence::Truncate(size_t length) {
   if (length >= length_) return;
   for (size_t i = 0; i < config_.layers; ++i) {
-    // The ring holds the last ring_pages spans of the longest length; older ones were written over.
-    const size_t spans = (longest_ + kSpan - 1) / kSpan;
-    const size_t oldest = (spans - std::min(spans, ring_pages_[i])) * kSpan;
     const size_t window_start = length - std::min(length, config_.window);
-    if (config_.Windowed(i) && oldest > window_start) return Clear();
+    if (config_.Windowed(i) && OldestHeld(i) > window_start) return Clear();
   }
   length_ = length;
 }

@@ -2,7 +2,9 @@
 // head), drawn from one pool sized at start. A full layer's table grows to the
 // context; a sliding-window layer's table is a ring that holds the window and
 // the largest chunk. One sequence belongs to one thread at a time; pages are
-// reserved before a pass, so workers never allocate.
+// reserved before a pass, so workers never allocate. Pages may be shared by
+// sequences and by what keeps them for later: a shared page is never written,
+// who wants to write gets one of its own first.
 #ifndef SLUICE_SRC_MODEL_KV_CACHE_H_
 #define SLUICE_SRC_MODEL_KV_CACHE_H_
 
@@ -27,23 +29,38 @@ class KvPool {
   // Keeps pages in RAM from their first use on; the error says what to do.
   Status Lock() const { return arena_.Lock("keys and values"); }
 
-  uint8_t* Take();           // null when empty
-  void Give(uint8_t* page);  // back to the pool
+  uint8_t* Take();            // one owner; null when empty
+  void Share(uint8_t* page);  // one owner more
+  void Give(uint8_t* page);   // one owner less; the last gives it back to the pool
+  // The same for the one owner that keeps pages for later and can spare them.
+  void Keep(uint8_t* page);
+  void Unkeep(uint8_t* page);
+  size_t kept_only() const { return kept_only_; }  // pages that nobody else owns
+  bool Shared(const uint8_t* page) const { return owners_[IndexOf(page)] > 1; }
   const KvShape& shape() const { return shape_; }
+  size_t page_bytes() const { return page_bytes_; }
   size_t free_pages() const { return free_.size(); }
   size_t total_pages() const { return total_; }
 
  private:
   KvPool() = default;
+  size_t IndexOf(const uint8_t* page) const {
+    return static_cast<size_t>(page - arena_.data()) / page_bytes_;
+  }
   KvShape shape_;
   size_t page_bytes_ = 0, total_ = 0;
   Arena arena_;
   std::vector<uint8_t*> free_;
+  std::vector<uint32_t> owners_;  // [pages]
+  std::vector<uint8_t> kept_;     // [pages] 1: Keep
+  size_t kept_only_ = 0;
 };
 
 // How many pages one sequence of `context` positions and chunks of up to `chunk` rows can hold at
 // most.
 size_t KvPagesPerSequence(const Config& config, size_t context, size_t chunk);
+// The pages that `positions` of them take.
+size_t KvPagesOf(const Config& config, size_t positions, size_t context, size_t chunk);
 // Bytes of keys and values one more position adds: full layers, and sliding-window layers apart.
 size_t KvBytesPerToken(const Config& config, KvType type, bool windowed_layers);
 KvShape KvShapeOf(const Config& config, KvType type);
@@ -60,14 +77,24 @@ class KvSequence {
   KvSequence(const KvSequence&) = delete;
   KvSequence& operator=(const KvSequence&) = delete;
 
-  // Makes positions up to length() + rows storable. kOutOfMemory when the pool is empty (nothing is
-  // lost); kInvalidArgument past the context.
+  // Makes positions up to length() + rows storable, on pages of this sequence alone. kOutOfMemory
+  // when the pool is empty (nothing is lost); kInvalidArgument past the context.
   Status Reserve(size_t rows);
   void Advance(size_t rows);  // after a pass has stored them
   void Clear();               // length 0, all pages back
   // Forgets all but the first `length` positions; all of them when a sliding-window layer no longer
   // holds the window before `length`.
   void Truncate(size_t length);
+
+  // Sharing, by spans of 64 positions; pages: [layers * kv_heads].
+  // The pages of one span, null for sliding-window layers if `windowed` is false or they no longer
+  // hold it: the answer is whether they all do.
+  bool PagesOf(size_t span, bool windowed, std::vector<uint8_t*>* pages) const;
+  // Takes up pages that hold a span (one owner more each), passing over null; of spans in ascending
+  // order, before SetLength.
+  void Adopt(size_t span, const std::vector<uint8_t*>& pages);
+  // What was adopted: `length` positions, in sliding-window layers those from `windowed_from` on.
+  void SetAdopted(size_t length, size_t windowed_from);
 
   size_t length() const { return length_; }
   size_t context() const { return context_; }
@@ -85,9 +112,13 @@ class KvSequence {
   const Config& config_;
   KvPool& pool_;
   size_t context_, length_ = 0;
+  size_t OldestHeld(size_t layer) const;  // position
+  Status MakeOwn(size_t layer, size_t span);
+  void CopyPositions(const uint8_t* from, size_t count, uint8_t* to) const;
+
   size_t longest_ = 0;                         // length reached since Clear: what rings wrote over
+  size_t windowed_from_ = 0;                   // first position ever held by sliding-window layers
   std::vector<size_t> ring_pages_;             // [layers]
-  std::vector<size_t> reserved_;               // [layers] entries that hold a page
   std::vector<std::vector<uint8_t*>> tables_;  // [layers][kv_heads * ring_pages]
 };
 

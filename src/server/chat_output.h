@@ -5,11 +5,15 @@
 #ifndef SLUICE_SRC_SERVER_CHAT_OUTPUT_H_
 #define SLUICE_SRC_SERVER_CHAT_OUTPUT_H_
 
+#include <boost/json/array.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "src/text/tokenizer.h"
 
 namespace sluice {
 
@@ -30,6 +34,11 @@ struct ChatOutputOptions {
   std::string prompt_end;       // the last characters of the prompt: it may open the reasoning
   bool reasoning = true;        // false: marks of reasoning are content like all other text
   bool tools = false;           // false: no tools were offered, calls are content
+  // The tools offered, in OpenAI's form: some families write arguments without their types, and a
+  // bare object is a call only if it names one of them. May be empty.
+  boost::json::array tool_list;
+  // The whole answer is one call, or an array of calls: it was held to that form.
+  bool only_calls = false;
 };
 
 class ChatOutput {
@@ -45,6 +54,13 @@ class ChatOutput {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The control tokens that are marks of this family: their text must reach Push, though it is
+// otherwise no part of an answer (Request::shown_tokens).
+std::vector<int32_t> ChatMarkIds(const Tokenizer& tokenizer, const ChatOutputOptions& options);
+// The text after which an answer that is held to a grammar begins: reasoning that the prompt opened
+// comes before it. Empty: at once.
+std::string ConstraintStart(const ChatOutputOptions& options);
 
 // Whether the template knows tools, and marks reasoning: capabilities that clients ask for.
 bool TemplateKnowsTools(std::string_view template_source);

@@ -20,8 +20,9 @@ namespace sluice {
 struct CompletionCall {
   std::vector<std::vector<int32_t>> prompts;  // ids; at least one
   size_t n = 1;                               // choices for each; choice i draws with seed + i
-  // Everything but the prompt and the callbacks.
+  // Everything but the prompt, the callbacks and the constraint.
   Request options;
+  std::shared_ptr<const Grammar> grammar;  // each choice is held to it; null: anything goes
 };
 
 // One generated token of a choice, or (id -1) text that had been held back.

@@ -21,11 +21,14 @@ struct ServerContext {
   std::vector<std::string>
       pull_command;  // program and arguments that fetch a model, before its name
   std::function<bool()> draining;
+  Metrics* metrics = nullptr;
+  std::function<HttpCounters()> http;  // of the server itself
 };
 
-std::vector<Route> OpenAiRoutes(const ServerContext& context);  // /v1/..., and vLLM's extras
-std::vector<Route> OllamaRoutes(const ServerContext& context);  // /api/...
-std::vector<Route> LlamaRoutes(const ServerContext& context);   // llama-server's own
+std::vector<Route> OpenAiRoutes(const ServerContext& context);   // /v1/..., and vLLM's extras
+std::vector<Route> OllamaRoutes(const ServerContext& context);   // /api/...
+std::vector<Route> LlamaRoutes(const ServerContext& context);    // llama-server's own
+std::vector<Route> MetricsRoutes(const ServerContext& context);  // /metrics
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_SERVER_DIALECTS_H_

@@ -11,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/base/status.h"
@@ -23,6 +25,8 @@
 
 namespace sluice {
 
+class Metrics;
+
 // A file that can be served, loaded or not.
 struct ModelEntry {
   std::string name;  // what clients call it
@@ -32,10 +36,10 @@ struct ModelEntry {
 };
 
 struct ServedModelOptions {
-  RunnerOptions runner;
-  EngineOptions engine;
-  size_t max_queue = 128;
-  std::string chat_template;  // source that takes the place of the file's; empty: the file's
+  ServiceOptions service;
+  std::string chat_template;   // source that takes the place of the file's; empty: the file's
+  bool scope_by_key = false;   // prefixes are shared only by requests with the same API key
+  Metrics* metrics = nullptr;  // told of every request; outlives the models
 };
 
 // Immutable but for its engine; kept alive by whoever answers a request with it.
@@ -44,16 +48,16 @@ class ServedModel {
   static Result<std::shared_ptr<ServedModel>> Load(const ModelEntry& entry,
                                                    const ServedModelOptions& options,
                                                    const LoadProgress& progress = {});
-  ~ServedModel();
 
   const ModelEntry& entry() const { return entry_; }
+  const ServedModelOptions& options() const { return options_; }
   const std::string& name() const { return entry_.name; }
-  ModelRunner& runner() const { return *runner_; }
-  const Config& config() const { return runner_->config(); }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  ModelRunner& runner() const { return engine_->runner(); }
+  const Config& config() const { return engine_->runner().config(); }
+  const Tokenizer& tokenizer() const { return engine_->tokenizer(); }
   EngineService& engine() const { return *engine_; }
-  size_t context() const { return runner_->context(); }
-  size_t vocab() const { return runner_->config().vocab; }
+  size_t context() const { return engine_->runner().context(); }
+  size_t vocab() const { return config().vocab; }
   // Null: this model cannot chat, and chat_status() says why.
   const ChatFormat* chat() const { return chat_ ? &*chat_ : nullptr; }
   const Status& chat_status() const { return chat_status_; }
@@ -63,12 +67,11 @@ class ServedModel {
  private:
   ServedModel() = default;
   ModelEntry entry_;
-  std::unique_ptr<ModelRunner> runner_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  ServedModelOptions options_;
+  std::unique_ptr<EngineService> engine_;
   std::optional<ChatFormat> chat_;
   Status chat_status_;
   std::string chat_source_;
-  std::unique_ptr<EngineService> engine_;
   std::mutex mutex_;
   std::shared_ptr<const GrammarVocabulary> grammar_vocabulary_;  // guarded by mutex_
 };
@@ -93,6 +96,10 @@ class ModelHost {
   ModelHost(HostOptions options, std::shared_ptr<ServedModel> first);
   ~ModelHost();
 
+  // Cancels all requests and waits for the engines; before the server's end, whose exchanges they
+  // answer to.
+  void Stop();
+
   // The model of this name, loaded if it is not (which takes a while: not on the I/O thread).
   // Empty: the first model. "name:latest" is "name", "a:b" also "a-b". kNotFound names those there
   // are; kBusy: no room, all others are in use. `keep_alive_s` (null: the default) counts from now.
@@ -110,17 +117,23 @@ class ModelHost {
     std::shared_ptr<ServedModel> model;
     std::chrono::steady_clock::time_point last_used;
     double keep_alive_s;
+    bool in_use() const { return model.use_count() > 1 || model->engine().pending() > 0; }
+    bool expired(std::chrono::steady_clock::time_point now) const;
   };
-  Result<std::shared_ptr<ServedModel>> LoadLocked(const ModelEntry& entry);
+  std::shared_ptr<ServedModel> Use(const std::string& name, const double* keep_alive_s);
+  bool MakeRoom();
   void Reap();
 
   const HostOptions options_;
+  const ModelEntry first_;
+  std::mutex loading_;  // one load at a time
   mutable std::mutex mutex_;
-  std::mutex loading_;                 // one load at a time
   std::map<std::string, Slot> slots_;  // by entry name; guarded by mutex_
-  std::string first_;
-  std::condition_variable stop_cv_;
-  bool stop_ = false;
+  // Unloaded, but requests still use them. Their last owner is the host: not the engine's thread,
+  // which runs the callbacks that hold the others. Guarded by mutex_.
+  std::vector<std::shared_ptr<ServedModel>> leaving_;
+  std::condition_variable wake_;
+  bool stop_ = false;  // guarded by mutex_
   std::thread reaper_;
 };
 

@@ -1,9 +1,11 @@
 // Turns of a conversation as the text and ids a chat model was trained on: what
-// the model's own chat template makes of them. Used by `sluice chat`; immutable
-// once its clock is set, any thread.
+// the model's own chat template makes of them. Used by `sluice chat` and the
+// server; immutable once its clock is set, any thread.
 #ifndef SLUICE_SRC_TEXT_CHAT_FORMAT_H_
 #define SLUICE_SRC_TEXT_CHAT_FORMAT_H_
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <ctime>
 #include <span>
@@ -24,6 +26,14 @@ struct ChatMessage {
   std::string content;
 };
 
+// What a template reads, in OpenAI's form.
+struct ChatVariables {
+  boost::json::array messages;
+  boost::json::array tools;  // none: the template sees null
+  bool add_generation_prompt = true;
+  boost::json::object extra;  // further variables; the names above and bos_token stay ours
+};
+
 class ChatFormat {
  public:
   // From tokenizer.chat_template. kNotFound: the file has none (a base model); kUnsupported: it is
@@ -36,11 +46,12 @@ class ChatFormat {
 
   // The conversation in order; kInvalidArgument where the template refuses it. `bos` and `eos`: the
   // texts of these tokens, empty if the vocabulary has none.
-  Result<std::vector<ChatPart>> Render(std::span<const ChatMessage> messages,
-                                       bool add_generation_prompt, std::string_view bos,
+  Result<std::vector<ChatPart>> Render(ChatVariables variables, std::string_view bos,
                                        std::string_view eos) const;
-  // Its ids: those of the rendered text, but that content stays text. BOS is there exactly if the
-  // template writes it.
+  // With these texts of the tokenizer's.
+  Result<std::vector<ChatPart>> Render(ChatVariables variables, const Tokenizer& tokenizer) const;
+  // The ids of turns of plain text: those of the rendered text, but that content stays text. BOS is
+  // there exactly if the template writes it.
   Result<std::vector<int32_t>> Encode(const Tokenizer& tokenizer,
                                       std::span<const ChatMessage> messages,
                                       bool add_generation_prompt) const;
@@ -51,6 +62,10 @@ class ChatFormat {
   jinja::Template template_;
   jinja::RenderOptions options_;
 };
+
+boost::json::array ToMessages(std::span<const ChatMessage> messages);
+// The ids of what was rendered; content never becomes a control token.
+std::vector<int32_t> EncodeChat(const Tokenizer& tokenizer, std::span<const ChatPart> parts);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_TEXT_CHAT_FORMAT_H_

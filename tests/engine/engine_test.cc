@@ -29,7 +29,7 @@ class EngineTest : public testing::Test {
     runner_ = MakeRunner(tiny_.Write(folder_.path("m.gguf")), o);
     ASSERT_TRUE(runner_);
     tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
-    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_);
+    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, EngineOptions{.max_sequences = 16});
   }
 
   // Greedy, end tokens ignored.
@@ -138,7 +138,7 @@ TEST_F(EngineTest, AnEndTokenStopsAndIsNotText) {
   other.SetU32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(greedy[2]));
   runner_ = MakeRunner(other.Write(folder_.path("eos.gguf")), TestOptions(kContext));
   tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
-  engine_ = std::make_unique<Engine>(*runner_, *tokenizer_);
+  engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, EngineOptions{.max_sequences = 16});
 
   Request request = Greedy(9, 20);
   request.ignore_eos = false;
@@ -265,29 +265,6 @@ TEST_F(EngineTest, SeedsReproduceAndDiffer) {
   EXPECT_NE(RunAndRemove(Random(9, 40, 2)).text, first);
 }
 
-TEST_F(EngineTest, RestartKeepsTheCommonBeginning) {
-  Request request = Greedy(20, 10);
-  Sequence& s = Run(request);
-  Request next = request;
-  next.prompt = s.context();
-  const std::vector<int32_t> more = tiny_.Tokens(6, 42);
-  next.prompt.insert(next.prompt.end(), more.begin(), more.end());
-  ASSERT_TRUE(engine_->Restart(s, next).ok());
-  EXPECT_EQ(s.stats().cached_tokens, 29u);  // the last generated token was never computed
-  RunAll();
-  EXPECT_EQ(Generated(s), GreedyTokens(*runner_, next.prompt, 10));
-  EXPECT_EQ(s.stats().prefill_rows, 36u - 29u);
-
-  // Another beginning: nothing is kept. The same prompt: all but its last token.
-  ASSERT_TRUE(engine_->Restart(s, Greedy(20, 5, 99)).ok());
-  EXPECT_EQ(s.stats().cached_tokens, 0u);
-  RunAll();
-  ASSERT_TRUE(engine_->Restart(s, Greedy(20, 5, 99)).ok());
-  EXPECT_EQ(s.stats().cached_tokens, 19u);
-  RunAll();
-  EXPECT_EQ(Generated(s), GreedyTokens(*runner_, Greedy(20, 5, 99).prompt, 5));
-}
-
 TEST_F(EngineTest, RefusesWhatItCannotRun) {
   Request empty = Greedy(1, 1);
   empty.prompt.clear();
@@ -295,7 +272,7 @@ TEST_F(EngineTest, RefusesWhatItCannotRun) {
   EXPECT_NE(Refusal(empty).message().find("empty"), std::string::npos);
 
   const Status length = Refusal(Greedy(kContext + 1, 1));
-  EXPECT_EQ(length.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(length.code(), StatusCode::kTooLong);
   EXPECT_NE(length.message().find("97"), std::string::npos) << length.message();
   EXPECT_NE(length.message().find("96"), std::string::npos) << length.message();
   EXPECT_NE(length.message().find("--ctx-size"), std::string::npos);

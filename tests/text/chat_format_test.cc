@@ -21,6 +21,13 @@ std::string TextOr(const json::object& object, const char* key) {
   return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
 }
 
+ChatVariables Turns(const std::vector<ChatMessage>& messages, bool add_generation_prompt) {
+  ChatVariables variables;
+  variables.messages = ToMessages(messages);
+  variables.add_generation_prompt = add_generation_prompt;
+  return variables;
+}
+
 // Only system, user and assistant turns of plain text, no tools, no template variables.
 bool IsSimple(const json::object& entry, std::vector<ChatMessage>* messages) {
   if (!entry.at("tools").is_null() || !entry.at("extra").as_object().empty()) return false;
@@ -50,7 +57,7 @@ TEST_P(ChatOracle, RendersAsTheTemplateOrRefusesIt) {
     const json::object& entry = value.as_object();
     std::vector<ChatMessage> messages;
     if (!IsSimple(entry, &messages)) continue;
-    const auto parts = format->Render(messages, entry.at("add_generation_prompt").as_bool(),
+    const auto parts = format->Render(Turns(messages, entry.at("add_generation_prompt").as_bool()),
                                       TextOr(oracle, "bos_token"), TextOr(oracle, "eos_token"));
     EXPECT_EQ(parts.ok(), entry.contains("expected")) << entry.at("name");
     if (!parts.ok() || !entry.contains("expected")) continue;
@@ -127,8 +134,8 @@ TEST(ChatFormat, IdsAreThoseOfTheWholeText) {
 TEST(ChatFormat, RolesOfTheProgramMayMakeControlTokens) {
   const auto format = ChatFormat::FromTemplate(kPhiTemplate);
   ASSERT_TRUE(format.ok());
-  const auto parts =
-      format->Render(std::vector<ChatMessage>{{"user", "a"}, {"forged", "b"}}, false, "", "");
+  const auto parts = format->Render(
+      Turns(std::vector<ChatMessage>{{"user", "a"}, {"forged", "b"}}, false), "", "");
   ASSERT_TRUE(parts.ok());
   EXPECT_EQ(TextOf(*parts), "<|user|>\na<|end|>\n<|forged|>\nb<|end|>\n");
   EXPECT_EQ((*parts)[0].text, "<|user|>\n");
@@ -155,7 +162,7 @@ TEST(ChatFormat, RefusesWhatTheTemplateRefuses) {
   const auto format = ChatFormat::FromTemplate(kGemmaTemplate);
   ASSERT_TRUE(format.ok());
   const std::vector<ChatMessage> messages = {{"user", "a"}, {"user", "b"}};
-  const auto parts = format->Render(messages, true, "", "");
+  const auto parts = format->Render(Turns(messages, true), "", "");
   EXPECT_EQ(parts.status().code(), StatusCode::kInvalidArgument);
 }
 

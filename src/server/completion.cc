@@ -1,0 +1,187 @@
+#include "src/server/completion.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "src/server/metrics.h"
+
+namespace sluice {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+const char* WhyRefused(const Status& status) {
+  return status.code() == StatusCode::kBusy      ? "queue_full"
+         : status.code() == StatusCode::kTooLong ? "too_long"
+                                                 : "invalid";
+}
+
+struct Times {
+  RequestTimes request;
+  Clock::time_point last;
+
+  void Token(Clock::time_point arrived) {
+    const Clock::time_point now = Clock::now();
+    if (request.first_token_s < 0) {
+      request.first_token_s = SecondsBetween(arrived, now);
+    } else {
+      request.token_gaps_s.push_back(static_cast<float>(SecondsBetween(last, now)));
+    }
+    last = now;
+  }
+};
+
+// One call on its way: forwards what the engine's thread tells to the I/O thread, and what the
+// client does to the engine.
+class Running : public std::enable_shared_from_this<Running> {
+ public:
+  Running(std::shared_ptr<ServedModel> model, std::shared_ptr<Exchange> exchange,
+          std::shared_ptr<CompletionSink> sink)
+      : model_(std::move(model)), exchange_(std::move(exchange)), sink_(std::move(sink)) {}
+
+  Status Start(CompletionCall call, bool want_prefill) {
+    std::vector<Request> requests;
+    for (size_t p = 0; p < call.prompts.size(); ++p) {
+      for (size_t i = 0; i < call.n; ++i) {
+        Request request = call.options;
+        request.prompt = call.prompts[p];
+        request.sampler.seed += i;
+        if (model_->options().scope_by_key) {
+          request.cache_scope = static_cast<uint64_t>(exchange_->request().key + 1);
+        }
+        if (call.grammar) {
+          request.constraint = call.grammar->Start(model_->grammar_vocabulary());
+        }
+        Connect(p * call.n + i, want_prefill, &request);
+        requests.push_back(std::move(request));
+      }
+    }
+    Result<std::vector<uint64_t>> ids = model_->engine().Submit(std::move(requests));
+    if (!ids.ok()) {
+      if (Metrics* metrics = model_->options().metrics; metrics != nullptr) {
+        metrics->Refused(model_->name(), WhyRefused(ids.status()));
+      }
+      return ids.status();
+    }
+    ids_ = *std::move(ids);
+    exchange_->OnDisconnect([self = shared_from_this()] {
+      for (uint64_t id : self->ids_) self->model_->engine().Cancel(id);
+    });
+    return Status();
+  }
+
+ private:
+  void Connect(size_t choice, bool want_prefill, Request* request) {
+    const auto self = shared_from_this();
+    // Of the engine's thread alone, until on_finish hands it over.
+    const auto times = std::make_shared<Times>();
+    request->on_token = [self, choice, times](const TokenEvent& event) {
+      if (event.id >= 0) times->Token(self->arrived_);
+      TokenDelta delta;
+      delta.choice = choice;
+      delta.id = event.id;
+      delta.text = event.text;
+      if (event.id >= 0) delta.piece = self->model_->tokenizer().Piece(event.id);
+      delta.logprob = event.logprob;
+      delta.top.assign(event.top.begin(), event.top.end());
+      self->exchange_->Post([self, delta = std::move(delta)] {
+        if (!self->failed_) self->sink_->OnToken(delta);
+      });
+    };
+    request->on_finish = [self, choice, times](const Sequence& sequence) {
+      if (Metrics* metrics = self->model_->options().metrics; metrics != nullptr) {
+        times->request.whole_s = SecondsBetween(self->arrived_, Clock::now());
+        metrics->Ended(self->model_->name(), sequence.stats(), sequence.finish_reason(),
+                       sequence.request().max_tokens, times->request);
+      }
+      ChoiceEnd end{choice, sequence.finish_reason(), sequence.stop_text(), sequence.stats()};
+      self->exchange_->Post(
+          [self, end = std::move(end), error = sequence.error()] { self->Ended(end, error); });
+    };
+    if (!want_prefill) return;
+    const size_t total = request->prompt.size();
+    request->on_prefill = [self, choice, total](size_t processed) {
+      self->exchange_->Post([self, choice, processed, total] {
+        if (!self->failed_) self->sink_->OnPrefill(choice, processed, total);
+      });
+    };
+  }
+
+  void Ended(const ChoiceEnd& end, const Status& error) {
+    Log(end);
+    if (failed_) return;
+    if (error.ok()) return sink_->OnEnd(end);
+    failed_ = true;
+    sink_->OnError(error);
+  }
+
+  // The line of the access log: sums over the choices, speeds over their times.
+  void Log(const ChoiceEnd& end) {
+    const SequenceStats& s = end.stats;
+    log_.model = model_->name();
+    log_.prompt_tokens += s.prompt_tokens;
+    log_.cached_tokens += s.cached_tokens;
+    log_.generated_tokens += s.generated_tokens;
+    log_.queue_s = std::max(log_.queue_s, s.queue_s);
+    log_.prefill_s += s.prefill_s;
+    log_.decode_s += s.decode_s;
+    prefill_rows_ += s.prefill_rows;
+    decode_passes_ += s.decode_passes;
+    const auto rate = [](size_t count, double seconds) {
+      return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+    };
+    log_.prefill_per_s = rate(prefill_rows_, log_.prefill_s);
+    log_.decode_per_s = rate(decode_passes_, log_.decode_s);
+    log_.finish = FinishReasonName(end.reason);
+    exchange_->SetLog(log_);
+  }
+
+  const std::shared_ptr<ServedModel> model_;
+  const std::shared_ptr<Exchange> exchange_;
+  const std::shared_ptr<CompletionSink> sink_;
+  const Clock::time_point arrived_ = Clock::now();
+  std::vector<uint64_t> ids_;
+  size_t prefill_rows_ = 0, decode_passes_ = 0;
+  bool failed_ = false;  // I/O thread
+  RequestLog log_;       // I/O thread
+};
+
+}  // namespace
+
+Status Complete(std::shared_ptr<ServedModel> model, CompletionCall call,
+                std::shared_ptr<Exchange> exchange, std::shared_ptr<CompletionSink> sink,
+                bool want_prefill) {
+  return std::make_shared<Running>(std::move(model), std::move(exchange), std::move(sink))
+      ->Start(std::move(call), want_prefill);
+}
+
+int HttpStatusOf(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return 200;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kTooLong:
+      return 400;
+    case StatusCode::kNotFound:
+      return 404;
+    case StatusCode::kBusy:
+      return 429;
+    case StatusCode::kUnsupported:
+      return 501;
+    case StatusCode::kCancelled:
+      return 499;
+    case StatusCode::kCorrupt:
+    case StatusCode::kIo:
+    case StatusCode::kOutOfMemory:
+      return 500;
+  }
+  return 500;
+}
+
+}  // namespace sluice

@@ -1,0 +1,262 @@
+// What `sluice serve` promises: a request's tokens and log-probabilities do not
+// depend on what else runs, on prefixes kept of earlier requests, on being put
+// off when memory runs out, or on how its prompt was cut into chunks.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "src/engine/engine.h"
+#include "tests/base/temp_folder.h"
+#include "tests/engine/runner.h"
+#include "tests/model/tiny_model.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kContext = 320;
+
+struct Answer {
+  std::vector<int32_t> tokens;
+  std::vector<float> logprobs;
+  uint64_t logits_hash = 0;
+  bool operator==(const Answer&) const = default;
+};
+
+class ConcurrencyTest : public testing::TestWithParam<const char*> {
+ protected:
+  ConcurrencyTest() : tiny_(Shape()), path_(tiny_.Write(folder_.path("m.gguf"))) {}
+
+  static TinyShape Shape() {
+    const std::string name = GetParam();
+    return name == "llama" ? TinyLlama("Q4_0") : name == "gemma3" ? TinyGemma3() : TinyMoe();
+  }
+
+  // `positions` of KV memory over all sequences; a chunk that makes rings wrap.
+  void Start(const EngineOptions& options, size_t positions, size_t chunk = 32, int threads = 1) {
+    engine_.reset();
+    RunnerOptions o = TestOptions(kContext);
+    o.chunk = chunk;
+    o.threads = threads;
+    o.sequences = 1;
+    runner_ = MakeRunner(path_, o);
+    const size_t pages = positions <= kContext ? runner_->PagesOf(positions)
+                                               : runner_->PagesOf(kContext) * positions / kContext;
+    o.kv_bytes = pages * runner_->pool().page_bytes();
+    runner_ = MakeRunner(path_, o);
+    tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
+    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, options);
+  }
+
+  // Prompts of every length around page borders; families of them begin the same way.
+  std::vector<Request> Requests(size_t count) {
+    std::vector<Request> requests;
+    for (size_t i = 0; i < count; ++i) {
+      Request r;
+      const size_t common = 40 + 37 * (i % 4);
+      r.prompt = tiny_.Tokens(common, i % 4);
+      const auto own = tiny_.Tokens(1 + 7 * (i % 5), 100 + i / 2);
+      r.prompt.insert(r.prompt.end(), own.begin(), own.end());
+      r.sampler.temp = i % 2 == 0 ? 0.0f : 1.0f;
+      r.sampler.seed = i;
+      r.max_tokens = 5 + i % 17;
+      r.ignore_eos = true;
+      r.hash_logits = true;
+      r.logprobs = static_cast<int>(i % 3);
+      requests.push_back(r);
+    }
+    return requests;
+  }
+
+  // Adds them, `every` steps apart, and runs all to their end.
+  std::vector<Answer> RunAll(const std::vector<Request>& requests, size_t every) {
+    std::vector<Answer> answers(requests.size());
+    std::vector<Sequence*> done;
+    size_t next = 0, ended = 0;
+    for (size_t step = 0; ended < requests.size(); ++step) {
+      while (next < requests.size() && (every == 0 || next * every <= step)) {
+        Request r = requests[next];
+        Answer& answer = answers[next];
+        r.on_token = [&answer](const TokenEvent& e) {
+          answer.tokens.push_back(e.id);
+          answer.logprobs.push_back(e.logprob);
+          for (const TokenLogprob& t : e.top) answer.logprobs.push_back(t.logprob);
+        };
+        r.on_finish = [&](const Sequence& s) {
+          answer.logits_hash = s.stats().logits_hash;
+          preemptions_ += s.stats().preemptions;
+          cached_ += s.stats().cached_tokens;
+          EXPECT_EQ(s.finish_reason(), FinishReason::kLength);
+          ++ended;
+        };
+        Result<Sequence*> s = engine_->Add(r);
+        EXPECT_TRUE(s.ok()) << s.status().message();
+        done.push_back(*s);
+        ++next;
+      }
+      EXPECT_TRUE(engine_->Step().ok());
+    }
+    for (Sequence* s : done) engine_->Remove(s);
+    return answers;
+  }
+
+  // Which answers differ, and in what.
+  static std::string Differences(const std::vector<Answer>& found,
+                                 const std::vector<Answer>& want) {
+    std::string text;
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (found[i].tokens != want[i].tokens)
+        text += std::to_string(i) + " tokens; ";
+      else if (!(found[i] == want[i]))
+        text += std::to_string(i) + " logits; ";
+    }
+    return text;
+  }
+
+  std::vector<Answer> Alone(const std::vector<Request>& requests) {
+    Start({}, kContext, 512);
+    std::vector<Answer> answers;
+    for (const Request& r : requests) answers.push_back(RunAll({r}, 0).front());
+    return answers;
+  }
+
+  const TempFolder folder_;
+  TinyModel tiny_;
+  const std::string path_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Engine> engine_;
+  size_t preemptions_ = 0, cached_ = 0;
+};
+
+TEST_P(ConcurrencyTest, NeighboursDoNotMatter) {
+  const std::vector<Request> requests = Requests(64);
+  const std::vector<Answer> alone = Alone(requests);
+  for (size_t together : {1, 2, 8, 32, 64}) {
+    for (size_t every : {0, 3}) {
+      Start({.max_sequences = together}, 64 * kContext, 64, 2);
+      EXPECT_EQ(Differences(RunAll(requests, every), alone), "")
+          << together << " at once, every " << every;
+      EXPECT_EQ(runner_->pool().free_pages(), runner_->pool().total_pages());
+    }
+  }
+}
+
+TEST_P(ConcurrencyTest, KeptPrefixesDoNotMatter) {
+  const std::vector<Request> requests = Requests(32);
+  const std::vector<Answer> alone = Alone(requests);
+  for (size_t together : {1, 2, 8, 32}) {
+    Start({.max_sequences = together, .prefix_cache = true}, 64 * kContext);
+    cached_ = 0;
+    EXPECT_EQ(Differences(RunAll(requests, 2), alone), "") << together;
+    EXPECT_EQ(Differences(RunAll(requests, 0), alone), "") << together << ", again";
+    EXPECT_GT(cached_, 0u);
+    // Nothing runs: what is not free is kept.
+    EXPECT_EQ(runner_->pool().free_pages() + runner_->pool().kept_only(),
+              runner_->pool().total_pages());
+  }
+}
+
+TEST_P(ConcurrencyTest, ARepeatedPromptComputesOneToken) {
+  Start({.prefix_cache = true}, 8 * kContext);
+  Request r = Requests(1).front();
+  r.prompt = tiny_.Tokens(200, 5);
+  const Answer first = RunAll({r}, 0).front();
+  cached_ = 0;
+  EXPECT_EQ(Differences(RunAll({r}, 0), {first}), "");
+  EXPECT_EQ(cached_, 199u);
+
+  // The negative control: were a kept page wrong, this comparison would see it.
+  cached_ = 0;
+  Request longer = r;
+  longer.on_prefill = {};
+  Result<Sequence*> s = engine_->Add(longer);
+  ASSERT_TRUE(s.ok());
+  ASSERT_TRUE(*engine_->Step());
+  const size_t layer = runner_->config().layers - 1;
+  std::memset((*s)->kv().page_of(layer, 0, 190), 0, 64);
+  while (*engine_->Step()) {
+  }
+  EXPECT_NE((*s)->stats().logits_hash, first.logits_hash);
+}
+
+TEST_P(ConcurrencyTest, CachedFromEveryLength) {
+  const std::vector<int32_t> all = tiny_.Tokens(200, 3);
+  std::vector<Request> requests;
+  for (size_t length = 1; length <= 200; length += length < 60 || length > 70 ? 9 : 1) {
+    Request r = Requests(1).front();
+    r.prompt.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(length));
+    r.prompt.push_back(7);
+    r.max_tokens = 3;
+    requests.push_back(r);
+  }
+  const std::vector<Answer> alone = Alone(requests);
+  Start({.prefix_cache = true}, 30 * kContext);
+  EXPECT_EQ(Differences(RunAll(requests, 5), alone), "");
+  EXPECT_EQ(
+      Differences(RunAll({requests.rbegin(), requests.rend()}, 5), {alone.rbegin(), alone.rend()}),
+      "");
+}
+
+TEST_P(ConcurrencyTest, BeingPutOffDoesNotMatter) {
+  const std::vector<Request> requests = Requests(32);
+  const std::vector<Answer> alone = Alone(requests);
+  for (const bool keep : {false, true}) {
+    for (size_t together : {2, 8, 32}) {
+      preemptions_ = 0;
+      // Room for a few; those who are let in grow out of it.
+      Start({.max_sequences = together, .prefix_cache = keep}, 450);
+      EXPECT_EQ(Differences(RunAll(requests, 1), alone), "") << together;
+    }
+  }
+  // Growing contexts in a pool that their prompts fit in.
+  std::vector<Request> growing = Requests(8);
+  for (Request& r : growing) {
+    r.prompt.resize(30);
+    r.max_tokens = 150;
+  }
+  const std::vector<Answer> grown = Alone(growing);
+  Start({.max_sequences = 8, .prefix_cache = true}, 420);
+  preemptions_ = 0;
+  EXPECT_EQ(Differences(RunAll(growing, 1), grown), "");
+  EXPECT_GT(preemptions_, 0u);
+}
+
+TEST_P(ConcurrencyTest, AStallBudgetDoesNotMatter) {
+  const std::vector<Request> requests = Requests(16);
+  const std::vector<Answer> alone = Alone(requests);
+  Start({.max_sequences = 8, .prefix_cache = true, .max_stall_s = 1e-6}, 30 * kContext, 64);
+  EXPECT_EQ(Differences(RunAll(requests, 2), alone), "");
+}
+
+TEST_P(ConcurrencyTest, ScopesDoNotShare) {
+  Start({.prefix_cache = true}, 8 * kContext);
+  Request r = Requests(1).front();
+  r.prompt = tiny_.Tokens(150, 5);
+  r.cache_scope = 1;
+  RunAll({r}, 0);
+  cached_ = 0;
+  r.cache_scope = 2;
+  RunAll({r}, 0);
+  EXPECT_EQ(cached_, 0u);
+  r.use_cache = false;
+  RunAll({r}, 0);
+  EXPECT_EQ(cached_, 0u);
+}
+
+TEST_P(ConcurrencyTest, APoolForOneEndsAtItsLength) {
+  Start({.max_sequences = 2}, 128);
+  Request r = Requests(1).front();
+  r.prompt.resize(40);
+  r.max_tokens = 250;
+  EXPECT_EQ(RunAll({r}, 0).front().tokens.size(), 128u - 40 + 1);
+  r.prompt = tiny_.Tokens(129, 1);
+  const Status refused = engine_->Add(r).status();
+  EXPECT_EQ(refused.code(), StatusCode::kTooLong);
+  EXPECT_NE(refused.message().find("129"), std::string::npos) << refused.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ConcurrencyTest, testing::Values("llama", "gemma3", "moe"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace sluice
