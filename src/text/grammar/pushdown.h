@@ -37,8 +37,8 @@ class Pushdown {
   }
 
   std::span<const Frame> frames(SetId state) const { return sets_.at(state); }
-  bool can_end(SetId state) const { return Has(state, kEndNode); }
-  bool may_return(SetId state) const { return Has(state, kUnknownNode); }
+  bool can_end(SetId state) const { return sets_.has_node(state, kEndNode); }
+  bool may_return(SetId state) const { return sets_.has_node(state, kUnknownNode); }
   const Automaton& automaton() const { return *automaton_; }
 
   // Grows with what is done, to put bounds on it.
@@ -49,12 +49,6 @@ class Pushdown {
 
  private:
   static constexpr SetId kNotKnown = UINT32_MAX;
-  bool Has(SetId state, uint32_t marker) const {
-    for (const Frame& f : sets_.at(state)) {  // sorted: the markers are first
-      if (f.node >= marker) return f.node == marker;
-    }
-    return false;
-  }
   SetId Start();
   SetId MakeStep(SetId state, uint32_t byte_class);
   SetId Close();

@@ -1,6 +1,7 @@
 #include "src/text/grammar/token_mask.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "src/text/grammar/limits.h"
 
@@ -130,20 +131,27 @@ std::shared_ptr<const TokenMasks::Top> TokenMasks::TopOf(const Frame& frame) {
 
 std::shared_ptr<const TokenMasks::Top> TokenMasks::MakeTop(uint32_t node, uint32_t count) {
   auto top = std::make_shared<Top>();
+  top->mask.resize(vocabulary_.words());
+  size_t fit = 0;
   WalkTrie(pushdown_.Above(node, count), 0, vocabulary_.node_count(), [&](size_t i, SetId state) {
-    const auto tokens = vocabulary_.tokens(i);
-    top->ids.insert(top->ids.end(), tokens.begin(), tokens.end());
-    if (vocabulary_.node(i).end > i + 1 && pushdown_.may_return(state)) {
+    for (const int32_t id : vocabulary_.tokens(i)) {
+      SetBit(top->mask, id);
+      ++fit;
+    }
+    if (pushdown_.may_return(state) && vocabulary_.node(i).end > i + 1) {
       top->exits.push_back(static_cast<uint32_t>(i));
     }
     return true;
   });
-  if (top->ids.size() * sizeof(int32_t) > vocabulary_.words() * sizeof(uint64_t)) {
-    top->mask.resize(vocabulary_.words());
-    for (const int32_t id : top->ids) SetBit(top->mask, id);
-    top->ids = {};
+  if (fit * sizeof(int32_t) < vocabulary_.words() * sizeof(uint64_t)) {
+    top->ids.reserve(fit);
+    for (size_t word = 0; word < top->mask.size(); ++word) {
+      for (uint64_t bits = top->mask[word]; bits != 0; bits &= bits - 1) {
+        top->ids.push_back(static_cast<int32_t>(64 * word) + std::countr_zero(bits));
+      }
+    }
+    top->mask = Mask();
   }
-  top->ids.shrink_to_fit();
   top->exits.shrink_to_fit();
   return top;
 }
