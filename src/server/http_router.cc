@@ -125,7 +125,7 @@ HttpRouter::Admission HttpRouter::Admit(const Route& route, const HttpRequest& r
     return admission;
   }
   const bool metrics = route.access == Access::kMetrics;
-  if (keys_.empty() && (!metrics || metrics_keys_.empty())) return admission;
+  if (metrics ? metrics_keys_.empty() : keys_.empty()) return admission;
   admission.key = FindKey(request, keys_);
   if (admission.key >= 0) return admission;
   if (metrics && FindKey(request, metrics_keys_) >= 0) return admission;
