@@ -200,9 +200,9 @@ class RequestReader {
   }
 
   size_t MostPromptTokens() const {
-    const size_t wanted =
-        out_.call.options.max_tokens == SIZE_MAX ? kRoomForAnswer : out_.call.options.max_tokens;
-    return model_.context() - std::min(wanted, model_.context() / 2);
+    const size_t most = std::min(model_.context(), model_.runner().MostPositions());
+    const size_t asked = out_.call.options.max_tokens;
+    return most - std::min(asked == SIZE_MAX ? kRoomForAnswer : asked, most / 2);
   }
 
   // Drops whole turns from the oldest on, to the first that fits; what the system says stays. If
