@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cstdio>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::milliseconds kNextLine{250};
 constexpr size_t kBarCells = 24;
 
 size_t TerminalColumns() {
@@ -82,6 +84,15 @@ void Progress::Update(uint64_t done, uint64_t total, const std::string& note) {
   line.resize(std::min(line.size(), TerminalColumns() - 1));
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);
+}
+
+void ProgressLines::Update(uint64_t done, uint64_t total) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - written_ < kNextLine && done < total) return;
+  written_ = now;
+  const boost::json::object line{{"title", title_}, {"completed", done}, {"total", total}};
+  std::fprintf(stderr, "%s\n", boost::json::serialize(line).c_str());
 }
 
 }  // namespace sluice

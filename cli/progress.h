@@ -1,4 +1,4 @@
-// A progress bar on stderr: drawn on a terminal, silent on a pipe. Used by
+// Progress on stderr: a bar on a terminal, silent on a pipe, or lines for programs. Used by
 // subcommands with long work; Update may be called from any thread.
 #ifndef SLUICE_CLI_PROGRESS_H_
 #define SLUICE_CLI_PROGRESS_H_
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace sluice {
 
@@ -34,6 +35,19 @@ class Progress {
   std::mutex mutex_;
   std::chrono::steady_clock::time_point drawn_{};  // guarded by mutex_
   uint64_t first_ = UINT64_MAX;  // guarded by mutex_: a resumed download starts here
+};
+
+// The same for programs that read stderr: a line of JSON with title, completed and total, at most
+// four times a second and at the end.
+class ProgressLines {
+ public:
+  explicit ProgressLines(std::string title) : title_(std::move(title)) {}
+  void Update(uint64_t done, uint64_t total);
+
+ private:
+  const std::string title_;
+  std::mutex mutex_;
+  std::chrono::steady_clock::time_point written_{};  // guarded by mutex_
 };
 
 // "241.4 MB" (powers of ten, as disks and downloads are sold).

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "cli/command.h"
@@ -23,7 +25,18 @@ namespace {
 struct PullFlags {
   std::string what = kDefaultModelName;
   std::string sha256;
+  std::string progress = "bar";
 };
+
+// Who tells how far a file is, as long as it lives.
+std::function<void(uint64_t, uint64_t)> Watcher(const std::string& title, const PullFlags& flags) {
+  if (flags.progress == "json") {
+    const auto lines = std::make_shared<ProgressLines>(title);
+    return [lines](uint64_t done, uint64_t total) { lines->Update(done, total); };
+  }
+  const auto bar = std::make_shared<Progress>(title);
+  return [bar](uint64_t done, uint64_t total) { bar->Update(done, total); };
+}
 
 std::string HuggingFaceToken() {
   const char* token = std::getenv("HF_TOKEN");
@@ -48,7 +61,7 @@ Status CheckIsGguf(const std::string& path) {
   return ParseGgufDirectory(file->bytes()).status().Within(path);
 }
 
-Status PullFile(const RemoteFile& file, const std::string& token) {
+Status PullFile(const RemoteFile& file, const std::string& token, const PullFlags& flags) {
   const std::string path = ModelFolder() + "/" + file.name;
   std::error_code error;
   if (std::filesystem::exists(path, error)) {
@@ -57,12 +70,7 @@ Status PullFile(const RemoteFile& file, const std::string& token) {
   } else {
     // The .gguf name is for files that were checked: the download gets another one.
     const std::string unchecked = path + ".download";
-    RETURN_IF_ERROR([&] {
-      Progress bar(file.name);
-      return Download(file.url, unchecked, {file.sha256, token, [&](uint64_t done, uint64_t total) {
-                                              bar.Update(done, total);
-                                            }});
-    }());
+    RETURN_IF_ERROR(Download(file.url, unchecked, {file.sha256, token, Watcher(file.name, flags)}));
     const Status good = CheckIsGguf(unchecked);
     if (!good.ok()) std::filesystem::remove(unchecked, error);
     RETURN_IF_ERROR(good);
@@ -73,13 +81,10 @@ Status PullFile(const RemoteFile& file, const std::string& token) {
   return Status();
 }
 
-Status PullDefault() {
+Status PullDefault(const PullFlags& flags) {
   std::fprintf(stderr, "%s, Q4_K_M, %s. %s\n", kDefaultModelName,
                HumanBytes(kDefaultModelBytes).c_str(), kDefaultModelTerms);
-  const Result<std::string> path = [] {
-    Progress bar(kDefaultModelName);
-    return PullDefaultModel([&](uint64_t done, uint64_t total) { bar.Update(done, total); });
-  }();
+  const Result<std::string> path = PullDefaultModel(Watcher(kDefaultModelName, flags));
   if (!path.ok()) return path.status();
   std::printf("%s\n", path->c_str());
   return Status();
@@ -94,11 +99,11 @@ Status Pull(const PullFlags& flags) {
     return Status(StatusCode::kNotFound, "no model folder: set SLUICE_MODELS or HOME");
   }
   RETURN_IF_ERROR(MakeFolders(ModelFolder()));
-  if (flags.what == kDefaultModelName) return PullDefault();
+  if (flags.what == kDefaultModelName) return PullDefault(flags);
   if (flags.what.starts_with("hf:")) {
     ASSIGN_OR_RETURN(const std::vector<RemoteFile> files,
                      HuggingFaceFiles(flags.what.substr(3), HuggingFaceToken()));
-    for (const RemoteFile& file : files) RETURN_IF_ERROR(PullFile(file, HuggingFaceToken()));
+    for (const RemoteFile& file : files) RETURN_IF_ERROR(PullFile(file, HuggingFaceToken(), flags));
     return Status();
   }
   if (flags.what.starts_with("http://") || flags.what.starts_with("https://")) {
@@ -106,7 +111,7 @@ Status Pull(const PullFlags& flags) {
     file.url = flags.what;
     file.sha256 = flags.sha256;
     ASSIGN_OR_RETURN(file.name, FileNameOf(flags.what));
-    return PullFile(file, "");
+    return PullFile(file, "", flags);
   }
   return Status(StatusCode::kInvalidArgument,
                 std::string("expected ") + kDefaultModelName +
@@ -123,6 +128,9 @@ void AddPull(CLI::App& app, int* exit_code) {
                 "gemma-3-270m, an http(s) URL of a .gguf file, or hf:owner/repo[:quant]")
       ->capture_default_str();
   c->add_option("--sha256", flags->sha256, "Expected SHA-256 of the file of a URL");
+  c->add_option("--progress", flags->progress, "bar, or json: lines on stderr for programs")
+      ->check(CLI::IsMember({"bar", "json"}))
+      ->capture_default_str();
   c->footer(
       "An interrupted download goes on where it stopped. hf: reads HF_TOKEN; quant defaults to "
       "q4_k_m.\nThe model folder is $SLUICE_MODELS, by default ~/.local/share/sluice/models.\n"

@@ -233,7 +233,7 @@ Status Run(ServeFlags& f) {
   context.host = &host;
   context.version = SLUICE_VERSION;
   context.models_folder = ModelFolder();
-  context.pull_command = {OwnPath(), "pull"};
+  context.pull_command = {OwnPath(), "pull", "--progress", "json"};
   context.draining = [&interrupt] { return interrupt.interrupted(); };
   context.metrics = &metrics;
   HttpServer* running = nullptr;

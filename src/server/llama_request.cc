@@ -137,15 +137,18 @@ class SettingsReader {
     const int64_t limit_ms = fields_.Int("t_max_predict_ms", 0, INT32_MIN, INT32_MAX);
     RETURN_IF_ERROR(fields_.status());
     Request& request = out_.call.options;
-    if (grammar != nullptr) request.constraint = grammar->Start(model_->grammar_vocabulary());
-    if (limit_ms <= 0) return Status();
+    if (limit_ms <= 0) {
+      out_.call.grammar = grammar;
+      return Status();
+    }
     if (request.ignore_eos) {
       return Refuse("t_max_predict_ms: ends an answer by an end token, which ignore_eos forbids");
     }
     const auto out_of_time = std::make_shared<std::atomic<bool>>(false);
     out_.answer.out_of_time = out_of_time;
     request.constraint = std::make_shared<LlamaDeadline>(
-        model_, std::move(request.constraint), std::chrono::milliseconds(limit_ms), out_of_time);
+        model_, grammar ? grammar->Start(model_->grammar_vocabulary()) : nullptr,
+        std::chrono::milliseconds(limit_ms), out_of_time);
     return Status();
   }
 
@@ -162,12 +165,10 @@ class SettingsReader {
   LlamaRequest out_;
 };
 
-// A token with the log of its probability counts as the model's word only where it is one choice.
 Status SetPrompts(std::vector<std::vector<int32_t>> prompts, const ServedModel& model,
                   LlamaRequest* request) {
   if (prompts.size() > 1 && request->call.options.constraint != nullptr) {
-    return Refuse("prompt: a grammar, a schema or a time limit takes one prompt, found " +
-                  std::to_string(prompts.size()));
+    return Refuse("t_max_predict_ms: takes one prompt, found " + std::to_string(prompts.size()));
   }
   for (const std::vector<int32_t>& ids : prompts) {
     request->answer.prompts.push_back(model.tokenizer().Decode(ids, false));

@@ -61,11 +61,11 @@ class OllamaApi {
   }
 
   void Tags(const SharedExchange& exchange) {
-    RespondOllama(*exchange, OllamaTags(context_.host->List(), details_));
+    RespondOllama(*exchange, OllamaTags(OllamaEntries(*context_.host), details_));
   }
 
   void Ps(const SharedExchange& exchange) {
-    RespondOllama(*exchange, OllamaPs(context_.host->Loaded(), details_));
+    RespondOllama(*exchange, OllamaPs(*context_.host, details_));
   }
 
   void Show(const SharedExchange& exchange) {
@@ -142,10 +142,10 @@ class OllamaApi {
 
   // Requests that run keep the model until they have ended.
   Status Unload(Exchange& exchange, const OllamaHead& head, bool chat) {
-    ASSIGN_OR_RETURN(const ModelEntry entry, Entry(head.model));
+    const std::string name = head.model.empty() ? context_.host->names().front() : head.model;
+    ASSIGN_OR_RETURN(const ModelEntry entry, Entry(name));
     context_.host->Unload(entry.name);
-    RespondOllama(exchange,
-                  OllamaLoadReply(chat, head.model.empty() ? entry.name : head.model, "unload", 0));
+    RespondOllama(exchange, OllamaLoadReply(chat, name, "unload", 0));
     return Status();
   }
 
@@ -159,9 +159,13 @@ class OllamaApi {
     return Status();
   }
 
-  // The file of a name: an alias of the first model, or one of the list.
+  // The file of a name.
   Result<ModelEntry> Entry(const std::string& name) {
-    const std::vector<ModelEntry> entries = context_.host->List();
+    if (name.empty()) {
+      return Status(StatusCode::kInvalidArgument, "model: expected a name, found none");
+    }
+    std::vector<ModelEntry> entries = OllamaEntries(*context_.host);
+    for (ModelEntry& entry : context_.host->List()) entries.push_back(std::move(entry));
     if (const ModelEntry* entry = FindEntry(entries, name)) return *entry;
     return OllamaModelError(Status(StatusCode::kNotFound, ""), name);
   }

@@ -31,7 +31,7 @@ int64_t DurationOf(double seconds, size_t count) {
   return count > 0 ? std::max<int64_t>(ns, 1) : ns;
 }
 
-boost::json::object Metrics(const SequenceStats& stats, double total_s, double load_s) {
+boost::json::object CountsAndTimes(const SequenceStats& stats, double total_s, double load_s) {
   const size_t computed = stats.prompt_tokens - std::min(stats.prompt_tokens, stats.cached_tokens);
   return {{"total_duration", DurationOf(total_s, 1)},
           {"load_duration", Nanoseconds(load_s)},
@@ -165,7 +165,7 @@ boost::json::object OllamaAnswer::Last(const ChoiceEnd& end) {
   }
   if (!logprobs_.empty()) line["logprobs"] = std::move(logprobs_);
   const std::chrono::duration<double> total = std::chrono::steady_clock::now() - options_.started;
-  Append(&line, Metrics(end.stats, total.count(), options_.load_s));
+  Append(&line, CountsAndTimes(end.stats, total.count(), options_.load_s));
   if (options_.truncated) line["truncated"] = true;
   boost::json::array warnings;
   for (const std::string& name : options_.ignored) {
@@ -220,7 +220,7 @@ boost::json::object OllamaLoadReply(bool chat, const std::string& model, const c
   }
   reply["done"] = true;
   reply["done_reason"] = done_reason;
-  Append(&reply, Metrics(SequenceStats(), load_s, load_s));
+  Append(&reply, CountsAndTimes(SequenceStats(), load_s, load_s));
   return reply;
 }
 

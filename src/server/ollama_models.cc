@@ -68,12 +68,6 @@ json::array Capabilities(const std::string& chat_template) {
   return names;
 }
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 // "m-00001-of-00003.gguf" as {"m-", 3}; {name, 0} for a file that is no part.
 std::pair<std::string, unsigned> SplitName(const std::string& file) {
   constexpr size_t kTail = std::string_view("00001-of-00003.gguf").size();
@@ -132,6 +126,21 @@ json::object OllamaDetailsCache::Get(const ModelEntry& entry) {
   return details;
 }
 
+std::vector<ModelEntry> OllamaEntries(const ModelHost& host) {
+  std::vector<ModelEntry> entries;
+  for (ModelEntry& entry : host.List()) {
+    if (!entries.empty()) {
+      entries.push_back(std::move(entry));
+      continue;
+    }
+    for (const std::string& alias : host.names()) {  // the first is the one with aliases
+      entries.push_back(entry);
+      entries.back().name = alias;
+    }
+  }
+  return entries;
+}
+
 json::object OllamaTags(const std::vector<ModelEntry>& entries, OllamaDetailsCache& cache) {
   json::array models;
   for (const ModelEntry& entry : entries) {
@@ -147,11 +156,17 @@ json::object OllamaTags(const std::vector<ModelEntry>& entries, OllamaDetailsCac
   return tags;
 }
 
-json::object OllamaPs(const std::vector<LoadedModel>& loaded, OllamaDetailsCache& cache) {
+json::object OllamaPs(const ModelHost& host, OllamaDetailsCache& cache) {
+  const std::vector<ModelEntry> entries = OllamaEntries(host);
   const auto now = std::chrono::system_clock::now();
   json::array models;
-  for (const LoadedModel& one : loaded) {
-    const ModelEntry& entry = one.model->entry();
+  for (const LoadedModel& one : host.Loaded()) {
+    ModelEntry entry = one.model->entry();
+    for (const ModelEntry& listed : entries) {
+      if (listed.path != entry.path) continue;
+      entry = listed;
+      break;
+    }
     // There is no word for never; clients call what is decades away "Forever".
     const auto left = one.expires_in_s < 0
                           ? std::chrono::duration_cast<std::chrono::nanoseconds>(kNever)
@@ -196,13 +211,12 @@ json::object OllamaShow(const ModelEntry& entry, const Gguf& gguf, bool verbose,
 }
 
 const ModelEntry* FindEntry(const std::vector<ModelEntry>& entries, std::string_view name) {
-  std::string wanted = Lower(name);
+  std::string wanted(name);
   if (wanted.ends_with(":latest")) wanted.resize(wanted.size() - 7);
   std::string dashed = wanted;
   std::replace(dashed.begin(), dashed.end(), ':', '-');
   for (const ModelEntry& entry : entries) {
-    const std::string have = Lower(entry.name);
-    if (have == wanted || have == dashed) return &entry;
+    if (!wanted.empty() && (entry.name == wanted || entry.name == dashed)) return &entry;
   }
   return nullptr;
 }

@@ -37,8 +37,11 @@ class OllamaDetailsCache {
   std::map<std::string, Known> known_;  // by path; guarded by mutex_
 };
 
+// What is served and what is in the folder, each under the names that clients use for it.
+std::vector<ModelEntry> OllamaEntries(const ModelHost& host);
+
 boost::json::object OllamaTags(const std::vector<ModelEntry>& entries, OllamaDetailsCache& cache);
-boost::json::object OllamaPs(const std::vector<LoadedModel>& loaded, OllamaDetailsCache& cache);
+boost::json::object OllamaPs(const ModelHost& host, OllamaDetailsCache& cache);
 // Everything about one file; long arrays (vocabularies) and the tensors only if `verbose`.
 // `chat_template`: the one in use, nullopt: the file's.
 boost::json::object OllamaShow(const ModelEntry& entry, const Gguf& gguf, bool verbose,

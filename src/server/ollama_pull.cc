@@ -111,6 +111,9 @@ void PullJobs::JoinDone() {
 
 Status PullJobs::Start(const std::string& argument, bool stream,
                        std::shared_ptr<Exchange> exchange) {
+  if (command_.empty()) {
+    return Status(StatusCode::kUnsupported, "fetching models is not offered here");
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinDone();
   if (jobs_.size() >= kMostJobs) {

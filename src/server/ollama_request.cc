@@ -10,6 +10,7 @@
 #include "src/base/printable.h"
 #include "src/server/chat_prompt.h"
 #include "src/server/fields.h"
+#include "src/server/late_constraint.h"
 #include "src/server/ollama_options.h"
 #include "src/server/ollama_reply.h"
 #include "src/text/grammar/grammar.h"
@@ -109,37 +110,27 @@ class RequestReader {
   Status ReadFormat() {
     const json::value* format = fields_.Find("format");
     if (format == nullptr) return Status();
-    std::shared_ptr<const Grammar> grammar;
     if (format->is_string()) {
       if (format->get_string().empty()) return Status();
       if (format->get_string() != "json") {
         return Refuse("format: expected \"json\" or a JSON schema, found \"" +
                       Printable(format->get_string()) + "\"");
       }
-      grammar = Grammar::JsonObject();
+      out_.call.grammar = Grammar::JsonObject();
     } else if (format->is_object()) {
       Result<std::shared_ptr<const Grammar>> schema = Grammar::FromJsonSchema(*format);
       if (!schema.ok()) return schema.status().Within("format");
-      grammar = *std::move(schema);
+      out_.call.grammar = *std::move(schema);
     } else {
       return Refuse("format: expected \"json\" or a JSON schema");
     }
-    out_.call.options.constraint = grammar->Start(model_.grammar_vocabulary());
-    formatted_ = true;
     return Status();
   }
 
-  Status CheckThink() {
+  Status CheckThink() const {
     const bool thinks = model_.chat() != nullptr && TemplateMarksReasoning(model_.chat_source());
-    if (think_.on == true && !thinks) {
-      return Refuse("\"" + Printable(out_.answer.model, 200) + "\" does not support thinking");
-    }
-    // The grammar holds from the first token on, so there is no place for thoughts before it.
-    if (thinks && formatted_) {
-      if (think_.on == true) out_.answer.notes.push_back("think: off, because format is given");
-      think_ = Think{false, ""};
-    }
-    return Status();
+    if (think_.on != true || thinks) return Status();
+    return Refuse("\"" + Printable(out_.answer.model, 200) + "\" does not support thinking");
   }
 
   // The variables that templates of thinking models read.
@@ -157,9 +148,11 @@ class RequestReader {
     ChatPromptOptions options;
     options.tools = tools_;
     options.extra = TemplateVariables();
-    ASSIGN_OR_RETURN(ChatPrompt prompt, RenderChat(model_, messages, options));
-    ids_ = std::move(prompt.ids);
-    out_.rendered = std::move(prompt.text);
+    Result<ChatPrompt> prompt = RenderChat(model_, messages, options);
+    // What a model cannot do is a fault of the request here.
+    if (!prompt.ok()) return Refuse(prompt.status().message());
+    ids_ = std::move(prompt->ids);
+    out_.rendered = std::move(prompt->text);
     return Status();
   }
 
@@ -170,7 +163,24 @@ class RequestReader {
     const size_t begin = out_.rendered.size() - std::min(out_.rendered.size(), kPromptEnd);
     output.prompt_end = out_.rendered.substr(begin);
     output.tools = tools_ != nullptr;
+    if (tools_ != nullptr) output.tool_list = *tools_;
+    output.reasoning = TemplateMarksReasoning(output.template_source);
+    std::vector<int32_t>& shown = out_.call.options.shown_tokens;
+    shown = ChatMarkIds(model_.tokenizer(), output);
+    std::sort(shown.begin(), shown.end());
+    HoldBackGrammar(ConstraintStart(output));
     out_.answer.output = std::move(output);
+  }
+
+  // Thoughts that the prompt opened are free; the grammar holds from their end on.
+  void HoldBackGrammar(const std::string& start) {
+    std::shared_ptr<const Grammar>& grammar = out_.call.grammar;
+    if (grammar == nullptr) return;
+    if (!start.empty()) {
+      grammar = std::make_shared<LateGrammar>(model_.tokenizer(), model_.vocab(), start, grammar);
+    } else if (think_.on == true) {
+      out_.answer.notes.push_back("think: off, because format holds the answer from its start");
+    }
   }
 
   Status ReadChat() {
@@ -190,9 +200,9 @@ class RequestReader {
   }
 
   size_t MostPromptTokens() const {
-    const size_t wanted =
-        out_.call.options.max_tokens == SIZE_MAX ? kRoomForAnswer : out_.call.options.max_tokens;
-    return model_.context() - std::min(wanted, model_.context() / 2);
+    const size_t most = std::min(model_.context(), model_.runner().MostPositions());
+    const size_t asked = out_.call.options.max_tokens;
+    return most - std::min(asked == SIZE_MAX ? kRoomForAnswer : asked, most / 2);
   }
 
   // Drops whole turns from the oldest on, to the first that fits; what the system says stays. If
@@ -299,7 +309,7 @@ class RequestReader {
   Think think_;
   const json::array* tools_ = nullptr;
   std::vector<int32_t> ids_;
-  bool truncate_ = false, formatted_ = false;
+  bool truncate_ = false;
 };
 
 Status MessageError(size_t index, const std::string& what) {

@@ -80,6 +80,17 @@ TEST_F(PullTest, FetchesAFileOnce) {
   EXPECT_EQ(server.requests().size(), 1u);
 }
 
+TEST_F(PullTest, TellsProgramsHowFarItIs) {
+  LoopbackServer server([&](const HttpRequest& r) { return ServeFile(r, file_, "\"a\""); });
+  const ProgramResult result = Pull({"--progress", "json", server.url("/m.gguf")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string bytes = std::to_string(file_.size());
+  const std::string last =
+      "{\"title\":\"m.gguf\",\"completed\":" + bytes + ",\"total\":" + bytes + "}\n";
+  EXPECT_TRUE(result.err.ends_with(last)) << result.err;
+  EXPECT_EQ(Pull({"--progress", "xml", server.url("/m.gguf")}).exit_code, 2);
+}
+
 TEST_F(PullTest, GoesOnAfterABrokenLine) {
   std::atomic<int> n{0};
   LoopbackServer server([&](const HttpRequest& r) {

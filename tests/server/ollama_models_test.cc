@@ -102,7 +102,7 @@ TEST_F(OllamaModelsTest, NamesAsClientsWriteThem) {
   const std::vector<ModelEntry> entries = {{"gemma-3", "a", 1, 1}, {"Qwen3-Q8", "b", 1, 1}};
   ASSERT_NE(FindEntry(entries, "gemma-3:latest"), nullptr);
   EXPECT_EQ(FindEntry(entries, "gemma-3:latest")->path, "a");
-  EXPECT_EQ(FindEntry(entries, "qwen3:q8"), &entries[1]);
+  EXPECT_EQ(FindEntry(entries, "Qwen3:Q8"), &entries[1]);
   EXPECT_EQ(FindEntry(entries, "gemma"), nullptr);
   EXPECT_EQ(FindEntry(entries, ""), nullptr);
 }

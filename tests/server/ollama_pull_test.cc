@@ -133,7 +133,7 @@ TEST_F(PullJobsTest, NoMoreThanTwoAtOnce) {
 TEST_F(PullJobsTest, AProgramThatIsNotThere) {
   PullJobs jobs({folder_.path("no-such-program")}, folder_.path());
   EXPECT_EQ(jobs.Start("a", true, exchange_).code(), StatusCode::kIo);
-  PullJobs none({}, folder_.path());
+  PullJobs none(std::vector<std::string>{}, folder_.path());
   EXPECT_EQ(none.Start("a", true, exchange_).code(), StatusCode::kUnsupported);
 }
 

@@ -1,0 +1,141 @@
+// llama-server's endpoints from body to answer, over a tiny model and its engine.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "src/server/dialects.h"
+#include "tests/server/routes.h"
+#include "tests/server/tiny_served.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+class LlamaRoutesTest : public testing::Test {
+ protected:
+  LlamaRoutesTest() : served_(kTinyTemplate) {
+    HostOptions options;
+    options.model = served_.options();
+    host_ = std::make_unique<ModelHost>(std::move(options), served_.model());
+    context_.host = host_.get();
+    context_.version = "1.2.3";
+    context_.draining = [this] { return draining_; };
+    routes_ = LlamaRoutes(context_);
+  }
+  std::shared_ptr<RecordedExchange> Post(const char* path, const std::string& body) {
+    return CallRoute(routes_, "POST", path, body);
+  }
+  std::shared_ptr<RecordedExchange> Get(const char* path, HttpHeaders query = {}) {
+    return CallRoute(routes_, "GET", path, "", std::move(query));
+  }
+
+  TinyServed served_;
+  bool draining_ = false;
+  std::unique_ptr<ModelHost> host_;
+  ServerContext context_;
+  std::vector<Route> routes_;
+};
+
+constexpr char kGreedy[] = R"("temperature": 0, "n_predict": 6, "ignore_eos": true)";
+
+TEST_F(LlamaRoutesTest, CompletionStreamsAndTheWholeIsTheSame) {
+  const std::string body = std::string(R"({"prompt": "hi", "return_tokens": true, )") + kGreedy;
+  const json::object whole = Post("/completion", body + "}")->json().as_object();
+  EXPECT_EQ(whole.at("stop_type"), "limit");
+  EXPECT_EQ(whole.at("tokens_predicted"), 6);
+  EXPECT_EQ(whole.at("tokens").as_array().size(), 6u);
+  EXPECT_EQ(whole.at("generation_settings").at("n_predict"), 6);
+  const auto stream = Post("/completions", body + R"(, "stream": true, "return_progress": true})");
+  std::string content;
+  json::array tokens;
+  bool progress = false;
+  const std::vector<json::object> events = stream->lines("data: ", "\n\n");
+  ASSERT_GE(events.size(), 2u);
+  for (const json::object& event : events) {
+    content += std::string(event.at("content").as_string());
+    const json::array& more = event.at("tokens").as_array();
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    progress = progress || event.contains("prompt_progress");
+  }
+  EXPECT_EQ(content, std::string(whole.at("content").as_string()));
+  EXPECT_EQ(tokens, whole.at("tokens").as_array());
+  EXPECT_TRUE(progress);
+  EXPECT_EQ(events.back().at("stop"), true);
+}
+
+TEST_F(LlamaRoutesTest, SeveralPromptsUnderAGrammar) {
+  const auto exchange = Post(
+      "/completion", R"({"prompt": ["ab", "cd"], "n_predict": 20, "grammar": "root ::= \"qqz\""})");
+  const json::array replies = exchange->json().as_array();
+  ASSERT_EQ(replies.size(), 2u);
+  EXPECT_EQ(replies[0].at("content"), "qqz");
+  EXPECT_EQ(replies[1].at("content"), "qqz");
+  EXPECT_EQ(replies[0].at("stop_type"), "eos");
+}
+
+TEST_F(LlamaRoutesTest, TheDeadlineEndsAnAnswer) {
+  // A grammar that could write lines for ever.
+  const json::object reply =
+      Post("/completion", R"({"prompt": "a", "t_max_predict_ms": 1, "n_predict": 100,
+                              "grammar": "root ::= \"\\n\" [a-z \\n]*"})")
+          ->json()
+          .as_object();
+  EXPECT_EQ(reply.at("stop_type"), "limit");
+}
+
+TEST_F(LlamaRoutesTest, NothingToPredict) {
+  const json::object reply =
+      Post("/completion", R"({"prompt": "abc", "n_predict": 0})")->json().as_object();
+  EXPECT_EQ(reply.at("content"), "");
+  EXPECT_EQ(reply.at("tokens_predicted"), 0);
+  EXPECT_EQ(reply.at("stop_type"), "limit");
+}
+
+TEST_F(LlamaRoutesTest, Errors) {
+  EXPECT_EQ(Post("/completion", R"({"prompt": "a", "n_predict": "x"})")->status(), 400);
+  EXPECT_EQ(Post("/completion", R"({"prompt": "a", "model": "nope"})")->status(), 404);
+  const auto too_long =
+      Post("/completion", R"({"prompt": ")" + std::string(500, 'q') + R"(", "stream": true})");
+  EXPECT_EQ(too_long->status(), 400);
+  EXPECT_TRUE(too_long->json().at("error").at("message").is_string());
+  EXPECT_EQ(Post("/infill", R"({"input_prefix": "a"})")->status(), 501);
+  EXPECT_EQ(Post("/slots/{id}", "{}")->status(), 501);
+  EXPECT_EQ(Post("/embedding", "{}")->status(), 501);
+}
+
+TEST_F(LlamaRoutesTest, PropsAndSlots) {
+  const json::object props = Get("/props")->json().as_object();
+  EXPECT_EQ(props.at("total_slots"), 1);
+  EXPECT_EQ(props.at("default_generation_settings").at("n_ctx"), 128);
+  EXPECT_EQ(props.at("default_generation_settings").at("params").at("top_k"), 40);
+  EXPECT_EQ(props.at("chat_template"), kTinyTemplate);
+  EXPECT_EQ(props.at("model_path"), "tiny.gguf");
+  EXPECT_EQ(props.at("bos_token"), "<s>");
+  const json::array slots = Get("/slots")->json().as_array();
+  ASSERT_EQ(slots.size(), 1u);
+  EXPECT_EQ(slots[0].at("is_processing"), false);
+  EXPECT_EQ(Get("/slots", {{"fail_on_no_slot", "1"}})->status(), 200);
+  EXPECT_EQ(Get("/lora-adapters")->json(), json::array());
+}
+
+TEST_F(LlamaRoutesTest, AppliesTheTemplate) {
+  const auto exchange =
+      Post("/apply-template", R"({"messages": [{"role": "user", "content": "hi"}]})");
+  EXPECT_EQ(exchange->json().at("prompt"), "[user]hi[assistant]");
+  EXPECT_EQ(Post("/apply-template", "{}")->status(), 400);
+}
+
+TEST_F(LlamaRoutesTest, HealthUntilTheServerGoes) {
+  EXPECT_EQ(Get("/health")->json(), (json::object{{"status", "ok"}}));
+  EXPECT_EQ(Get("/v1/health")->status(), 200);
+  EXPECT_EQ(Get("/ready")->status(), 200);
+  EXPECT_EQ(FindRoute(routes_, "GET", "/health")->access, Access::kOpen);
+  EXPECT_TRUE(FindRoute(routes_, "GET", "/health")->quick);
+  draining_ = true;
+  EXPECT_EQ(Get("/health")->status(), 503);
+  EXPECT_EQ(Get("/ready")->status(), 503);
+}
+
+}  // namespace
+}  // namespace sluice
