@@ -1,12 +1,15 @@
 #include "cli/generate_flags.h"
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <random>
 
+#include "cli/command.h"
 #include "src/engine/dry_breakers.h"
+#include "src/text/grammar/grammar.h"
 
 namespace sluice {
 
@@ -34,6 +37,20 @@ Status AsFlag(const Status& status) {
       message.begin() + static_cast<ptrdiff_t>(std::min(message.find(':'), message.size()));
   std::replace(message.begin(), end, '_', '-');
   return Status(status.code(), message);
+}
+
+constexpr size_t kMaxSchemaDepth = 128;  // of the JSON text; the compiler has its own limit
+
+Result<std::shared_ptr<const Grammar>> GrammarOfSchema(const std::string& text) {
+  boost::json::parse_options options;
+  options.max_depth = kMaxSchemaDepth;
+  boost::json::error_code error;
+  const boost::json::value schema = boost::json::parse(text, error, {}, options);
+  if (error) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--json-schema: expected JSON, found a text that is none: " + error.message());
+  }
+  return Grammar::FromJsonSchema(schema);
 }
 
 }  // namespace
@@ -86,6 +103,34 @@ void GenerateFlags::AddTo(CLI::App& c) {
   add("--samplers", samplers,
       "Order of the steps after penalties and DRY, by default "
       "top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature; what is not named is left out");
+  CLI::Option* sources[] = {
+      c.add_option("--grammar", grammar, "Grammar (GBNF) that the text is held to"),
+      c.add_option("--grammar-file", grammar_file, "File that holds the grammar; - is stdin"),
+      c.add_option("-j,--json-schema", json_schema,
+                   "JSON schema that the text is held to; {}: any JSON"),
+      c.add_option("--json-schema-file", json_schema_file,
+                   "File that holds the schema; - is stdin")};
+  for (CLI::Option* one : sources) {
+    one->group("Constraints");
+    for (CLI::Option* other : sources) {
+      if (one != other) one->excludes(other);
+    }
+  }
+}
+
+Result<std::shared_ptr<TokenConstraint>> GenerateFlags::MakeConstraint(
+    const Tokenizer& tokenizer) const {
+  std::string gbnf = grammar, schema = json_schema;
+  if (!grammar_file.empty()) {
+    ASSIGN_OR_RETURN(gbnf, ReadAll(grammar_file));
+  }
+  if (!json_schema_file.empty()) {
+    ASSIGN_OR_RETURN(schema, ReadAll(json_schema_file));
+  }
+  if (gbnf.empty() && schema.empty()) return std::shared_ptr<TokenConstraint>();
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Grammar> compiled,
+                   schema.empty() ? Grammar::FromGbnf(gbnf) : GrammarOfSchema(schema));
+  return compiled->Start(MakeGrammarVocabulary(tokenizer));
 }
 
 Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vocab) const {
@@ -121,6 +166,7 @@ Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vo
                   "--max-tokens: expected -1 or at least 1, found " + std::to_string(max_tokens));
   }
   if (max_tokens > 0) r.max_tokens = static_cast<size_t>(max_tokens);
+  ASSIGN_OR_RETURN(r.constraint, MakeConstraint(tokenizer));
   r.stop = stop;
   r.hash_logits = true;
   r.ignore_eos = ignore_eos;

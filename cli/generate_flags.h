@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,18 @@ struct GenerateFlags {
   int64_t max_tokens = 512;
   std::vector<std::string> stop, logit_bias, dry_breakers;
   std::string samplers;
+  std::string grammar, grammar_file, json_schema, json_schema_file;
   bool ignore_eos = false, context_shift = false;
   size_t sinks = 4;
 
   void AddTo(CLI::App& command);
   // A request without its prompt; draws the random seed.
   Result<Request> MakeRequest(const Tokenizer& tokenizer, size_t vocab) const;
+
+ private:
+  // What the grammar or the schema holds the text to; null without one. The tokenizer must outlive
+  // it.
+  Result<std::shared_ptr<TokenConstraint>> MakeConstraint(const Tokenizer& tokenizer) const;
 };
 
 }  // namespace sluice

@@ -19,7 +19,7 @@ double SecondsSince(Clock::time_point start) {
 // A pass with no stream to stall may take longer, but a newcomer waits for its end.
 constexpr double kQuietStalls = 4;
 // Rows of a prompt that a pass takes at least, and before any speed is known.
-constexpr size_t kLeastRows = 16, kFirstRows = 64;
+constexpr size_t kLeastRows = 4, kFirstRows = 64;
 constexpr double kNewest = 0.3;  // weight of the last pass in the moving means
 
 void Learn(double sample, double* mean) {
@@ -252,8 +252,13 @@ void Engine::LearnSpeed(double seconds) {
   for (const BatchSegment& segment : plan_.segments) {
     if (segment.rows > 1) prompt_rows += segment.rows;
   }
-  // A few rows cost what reading the weights costs: their rate says nothing about more of them.
-  if (prompt_rows >= kLeastRows) Learn(seconds / static_cast<double>(rows), &row_s_);
+  // A few rows cost what reading the weights costs, which the streams beside them pay for: their
+  // rate says nothing about more of them.
+  if (prompt_rows >= 16) Learn(seconds / static_cast<double>(rows), &row_s_);
+  if (prompt_rows > 0 && prompt_rows < 16 && rows > prompt_rows) {
+    const double own_s = std::max(seconds - decode_step_s_, 0.0);
+    Learn(own_s / static_cast<double>(prompt_rows), &row_s_);
+  }
 }
 
 // When the end of the prompt was computed, and where an earlier prompt parted from this one.

@@ -58,6 +58,9 @@ void FindCalls(std::string_view source, FamilyMarks* family) {
   if (Mentions(source, "<|tool_call|>")) {
     calls.push_back(Between(Kind::kJson, "<|tool_call|>", "</tool_call>"));
   }
+  if (Mentions(source, "<|tool_call>")) {
+    calls.push_back(Between(Kind::kGemma, "<|tool_call>", "<tool_call|>"));
+  }
   if (Mentions(source, "<TOOLCALL>")) {
     calls.push_back(Between(Kind::kJson, "<TOOLCALL>", "</TOOLCALL>"));
   }
@@ -213,6 +216,7 @@ std::vector<int32_t> ChatMarkIds(const Tokenizer& tokenizer, const ChatOutputOpt
     const SectionMarks& s = call.sections;
     marks.insert(marks.end(), {call.open, call.close, s.begin, s.separator, s.end, s.section_end});
     if (call.kind == Kind::kNamed) marks.insert(marks.end(), {"[ARGS]", "[CALL_ID]"});
+    if (call.kind == Kind::kGemma) marks.push_back("<|\"|>");
   }
   std::vector<int32_t> ids;
   for (const std::string& mark : marks) {

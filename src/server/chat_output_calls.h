@@ -75,6 +75,7 @@ std::unique_ptr<CallParser> MakeXmlCall(const ToolSchemas* schemas);
 std::unique_ptr<CallParser> MakeJsonOrXmlCalls(const ToolSchemas* schemas);
 // name[ARGS]{...}, or a JSON list: Mistral.
 std::unique_ptr<CallParser> MakeNamedCall(const ToolSchemas* schemas);
+std::unique_ptr<CallParser> MakeGemmaCall();
 
 // Calls in marks of their own inside a section: DeepSeek, Kimi.
 struct SectionMarks {

@@ -175,6 +175,66 @@ class NamedCall : public CallParser {
   bool begun_ = false;
 };
 
+// call:name{key:value,...}, where keys stand bare and <|"|> is the quote: Gemma 4.
+class GemmaCall : public CallParser {
+ public:
+  State Put(char c, CallWriter& writer) override {
+    if (!begun_) return PutHead(c, writer);
+    held_ += c;
+    while (!held_.empty() && !kQuote.starts_with(held_)) {
+      const char first = held_.front();
+      held_.erase(0, 1);
+      if (PutArgument(first, writer)) return State::kDone;
+    }
+    if (held_ == kQuote) {
+      held_.clear();
+      in_string_ = !in_string_;
+      writer.Arguments("\"");
+    }
+    return State::kMore;
+  }
+  bool begun() const override { return begun_; }
+
+ private:
+  static constexpr std::string_view kCall = "call:", kQuote = "<|\"|>";
+
+  State PutHead(char c, CallWriter& writer) {
+    if (c != '{') {
+      head_ += c;
+      const std::string_view known = std::string_view(head_).substr(0, kCall.size());
+      return kCall.starts_with(known) && head_.size() < 512 ? State::kMore : State::kFailed;
+    }
+    if (head_.size() <= kCall.size()) return State::kFailed;
+    begun_ = true;
+    writer.Begin(head_.substr(kCall.size()));
+    PutArgument(c, writer);
+    return State::kMore;
+  }
+
+  // True: the arguments have ended.
+  bool PutArgument(char c, CallWriter& writer) {
+    if (in_string_) {
+      const std::string quoted = Quoted(std::string_view(&c, 1));
+      writer.Arguments(std::string_view(quoted).substr(1, quoted.size() - 2));
+      return false;
+    }
+    const bool closes = c == '}' || c == ']';
+    if (in_key_ && !closes && c != ':') {
+      key_ += c;
+      return false;
+    }
+    if (in_key_ && c == ':') writer.Arguments(Quoted(Trim(std::exchange(key_, std::string()))));
+    writer.Arguments(std::string_view(&c, 1));
+    if (c == '{' || c == '[') open_ += c;
+    if (closes && !open_.empty()) open_.pop_back();
+    in_key_ = !open_.empty() && open_.back() == '{' && (c == '{' || c == ',');
+    return open_.empty();
+  }
+
+  std::string head_, held_, key_, open_;
+  bool begun_ = false, in_string_ = false, in_key_ = false;
+};
+
 // Hands everything to the parser that the first character chose.
 class ChosenCalls : public CallParser {
  public:
@@ -301,6 +361,8 @@ std::unique_ptr<CallParser> MakeNamedCall(const ToolSchemas* schemas) {
       },
       schemas);
 }
+
+std::unique_ptr<CallParser> MakeGemmaCall() { return std::make_unique<GemmaCall>(); }
 
 std::unique_ptr<CallParser> MakeSectionCalls(const SectionMarks& marks) {
   return std::make_unique<SectionCalls>(marks);

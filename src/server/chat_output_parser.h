@@ -21,7 +21,7 @@ class ChatOutputParser {
 
 // How one family marks its calls.
 struct CallMarks {
-  enum class Kind { kJson, kBareJson, kJsonOrXml, kXml, kNamed, kSections };
+  enum class Kind { kJson, kBareJson, kJsonOrXml, kXml, kNamed, kGemma, kSections };
   Kind kind = Kind::kJson;
   std::string open;        // empty: only at the very start of the answer (kBareJson)
   std::string close;       // empty: the call ends by itself

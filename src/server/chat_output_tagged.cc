@@ -205,6 +205,9 @@ class TaggedParser : public ChatOutputParser {
       case CallMarks::Kind::kNamed:
         call_ = MakeNamedCall(schemas_);
         break;
+      case CallMarks::Kind::kGemma:
+        call_ = MakeGemmaCall();
+        break;
       case CallMarks::Kind::kSections:
         call_ = MakeSectionCalls(marks.sections);
         break;

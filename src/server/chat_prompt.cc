@@ -64,13 +64,13 @@ Result<json::object> ReadToolCall(const json::value& value, const Form& form,
                                   const std::string& where) {
   if (!value.is_object()) return Bad(where + ": expected a tool call, an object with function");
   json::object call = value.get_object();
+  if (!call.contains("type")) call["type"] = "function";
   json::value* function = call.if_contains("function");
   if (function == nullptr || !function->is_object()) {
     return Bad(where + ".function: expected an object with name and arguments");
   }
   json::object& body = function->get_object();
   if (StringOr(body, "name").empty()) return Bad(where + ".function.name: expected a string");
-  if (!call.contains("type")) call["type"] = "function";
   json::value& arguments = body["arguments"];
   if (arguments.is_null()) arguments = json::object();
   if (!arguments.is_string() && !arguments.is_object()) {
@@ -116,7 +116,7 @@ class MessageReader {
 
  private:
   Status ReadRole(json::object& message, const std::string& where) {
-    const std::string_view role = StringOr(message, "role");
+    const std::string role(StringOr(message, "role"));
     if (role.empty() || role.size() > 64) {
       return Bad(where + ".role: expected system, user, assistant or tool");
     }

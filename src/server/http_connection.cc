@@ -22,6 +22,14 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e8) * 1e9));
 }
 
+// Text from outside as one value of the log line, which blanks separate.
+std::string LogValue(std::string_view text, size_t limit) {
+  std::string out;
+  for (const char c : Printable(text, limit))
+    out += c == ' ' ? std::string("\\x20") : std::string(1, c);
+  return out;
+}
+
 }  // namespace
 
 HttpConnection::HttpConnection(std::shared_ptr<HttpCore> core, StreamSocket socket,
@@ -371,20 +379,19 @@ void HttpConnection::Log() {
   const int status = current_.status == 0 ? 499 : current_.status;
   char number[160];
   std::snprintf(number, sizeof(number), " %d %.1fms", status, ms);
-  std::string line =
-      Printable(current_.method, 32) + " " + Printable(current_.target, 512) + number;
+  std::string line = LogValue(current_.method, 32) + " " + LogValue(current_.target, 512) + number;
   line += " id=" + (current_.id.empty() ? "-" : current_.id) + " ip=" + remote_;
   if (!current_.ending.empty()) line.append(" ended=").append(current_.ending);
   const RequestLog& log = current_.log;
   if (!log.model.empty()) {
-    line += " model=" + Printable(log.model, 128);
+    line += " model=" + LogValue(log.model, 128);
     std::snprintf(number, sizeof(number),
                   " prompt=%zu cached=%zu generated=%zu queue_ms=%.1f prefill_ms=%.1f "
                   "decode_ms=%.1f prefill_tok_s=%.2f decode_tok_s=%.2f",
                   log.prompt_tokens, log.cached_tokens, log.generated_tokens, log.queue_s * 1e3,
                   log.prefill_s * 1e3, log.decode_s * 1e3, log.prefill_per_s, log.decode_per_s);
     line += number;
-    line += " finish=" + (log.finish.empty() ? "-" : Printable(log.finish, 32));
+    line += " finish=" + (log.finish.empty() ? "-" : LogValue(log.finish, 32));
   }
   (void)RunSafely([&] { core_->log(line); }, nullptr);
 }

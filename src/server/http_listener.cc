@@ -245,7 +245,7 @@ Result<asio::ssl::context> LoadTls(const std::string& cert, const std::string& k
   if (cert.empty() || key.empty()) {
     return Status(
         StatusCode::kInvalidArgument,
-        "TLS needs a certificate and its key: give both --ssl-cert-file and --ssl-key-file");
+        "TLS needs a certificate and its key: give both --tls-cert and --tls-key");
   }
   asio::ssl::context context(asio::ssl::context::tls_server);
   SSL_CTX* const native = context.native_handle();

@@ -53,6 +53,7 @@ HttpRouter::Match HttpRouter::Find(std::string_view method, std::string_view raw
   Match match;
   match.errors = raw_path.substr(0, 5) == "/api/" || raw_path == "/api" ? ErrorShape::kOllama
                                                                         : ErrorShape::kOpenAi;
+  if (raw_path.substr(0, 1) != "/") return match;  // "*"
   std::vector<std::string> segments;
   if (raw_path != "/") {
     for (const std::string_view segment : Split(raw_path)) {
@@ -124,7 +125,7 @@ HttpRouter::Admission HttpRouter::Admit(const Route& route, const HttpRequest& r
     return admission;
   }
   const bool metrics = route.access == Access::kMetrics;
-  if (keys_.empty() && (!metrics || metrics_keys_.empty())) return admission;
+  if (metrics ? metrics_keys_.empty() : keys_.empty()) return admission;
   admission.key = FindKey(request, keys_);
   if (admission.key >= 0) return admission;
   if (metrics && FindKey(request, metrics_keys_) >= 0) return admission;

@@ -18,7 +18,8 @@
 namespace sluice {
 
 // Who may call a route: anybody; holders of an API key, if there are keys; the same, but where
-// there are none only with --allow-manage; holders of the metrics key, if there is one.
+// there are none only with --allow-manage; holders of the metrics key or an API key, if there is a
+// metrics key.
 enum class Access : uint8_t { kOpen, kKey, kManage, kMetrics };
 // The shape of the errors that the server itself answers with (401, 404, 413 ...).
 enum class ErrorShape : uint8_t { kOpenAi, kOllama };

@@ -136,7 +136,8 @@ void OpenAiAnswer::SendEvent(std::string_view name, const json::value& data) {
 
 void OpenAiAnswer::SendText(std::string event) {
   if (!std::exchange(streaming_, true)) {
-    exchange_->StartStream(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    exchange_->StartStream(200, "text/event-stream",
+                           {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
   }
   exchange_->Write(std::move(event));
 }

@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr int64_t kMostChoices = 128;
-constexpr size_t kMostStops = 16, kMostAlternatives = 1000;
+constexpr size_t kMostStops = 16, kMostAnswers = 1000;
 
 // Asking for them and getting something else would be worse than an error.
 void RefuseUnsupported(Fields* fields) {
@@ -247,11 +247,10 @@ void Constrain(const ServedModel& model, std::shared_ptr<const Grammar> grammar,
 }
 
 Status FitPrompts(const ServedModel& model, Fields* fields, CompletionCall* call) {
-  const auto keep =
-      static_cast<size_t>(fields->Int("truncate_prompt_tokens", INT32_MAX, -1, INT32_MAX));
-  if (!fields->status().ok()) return fields->status();
-  const bool to_context = fields->Int("truncate_prompt_tokens", 0, -1, INT32_MAX) == -1;
-  const size_t most = to_context ? model.context() - 1 : keep;
+  const int64_t keep = fields->Int("truncate_prompt_tokens", INT32_MAX, -1, INT32_MAX);
+  if (keep == 0) fields->Fail("truncate_prompt_tokens", "expected at least 1, or -1");
+  RETURN_IF_ERROR(fields->status());
+  const size_t most = keep < 0 ? model.context() - 1 : static_cast<size_t>(keep);
   for (std::vector<int32_t>& prompt : call->prompts) {
     if (prompt.size() > most) {
       prompt.erase(prompt.begin(), prompt.end() - static_cast<ptrdiff_t>(most));
@@ -265,7 +264,7 @@ Status FitPrompts(const ServedModel& model, Fields* fields, CompletionCall* call
                       " tokens, the prompt has " + std::to_string(prompt.size()) +
                       " and needs room for an answer; shorten it");
   }
-  if (call->prompts.size() * call->n > kMostAlternatives) {
+  if (call->prompts.size() * call->n > kMostAnswers) {
     return Status(StatusCode::kInvalidArgument,
                   "prompt: expected at most 1000 answers in one request, found " +
                       std::to_string(call->prompts.size() * call->n));

@@ -11,7 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr size_t kMostTools = 128, kMostCalls = 16;
+constexpr size_t kMostTools = 128;
+constexpr int64_t kMostCalls = 16;
 
 std::string_view NameOf(const json::value& tool) {
   const json::value* function = tool.as_object().if_contains("function");

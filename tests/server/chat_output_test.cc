@@ -19,6 +19,7 @@ constexpr char kCommand[] =
     "{% if tools %}<|START_ACTION|>{% endif %}<|START_THINKING|><|START_RESPONSE|>";
 constexpr char kDeepSeek[] = "{{ tools }}<\uFF5Ctool\u2581calls\u2581begin\uFF5C></think>";
 constexpr char kKimi[] = "{{ tools }}<|tool_calls_section_begin|>";
+constexpr char kGemma[] = "{{ tools }}<|tool_call><|channel>thought";
 constexpr char kHarmony[] = "{{ tools }}<|channel|><|message|>";
 
 struct Said {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 
+#include "src/server/chat_output.h"
+#include "tests/text/shared_oracles.h"
 #include "tests/text/tiny_vocab.h"
 
 namespace sluice {
@@ -144,6 +146,53 @@ TEST(ChatPrompt, SaysWhatIsWrongAndWhere) {
   ASSERT_FALSE(prompt.ok());
   EXPECT_EQ(prompt.status().message(), "chat template: No more");
 }
+
+// A vocabulary with the oracle's own texts of BOS and EOS.
+struct OracleVocab : TinyVocab {
+  explicit OracleVocab(const json::object& oracle) : TinyVocab("llama") {
+    AddByteTokens();
+    for (const char* name : {"bos", "eos"}) {
+      const json::value& text = oracle.at(std::string(name) + "_token");
+      if (!text.is_string()) continue;
+      const int32_t id = Add(std::string(text.as_string()), 0, kTypeControl);
+      writer.AddU32(std::string("tokenizer.ggml.") + name + "_token_id", static_cast<uint32_t>(id));
+    }
+    writer.AddBool("tokenizer.ggml.add_space_prefix", false);
+  }
+};
+
+class ChatPromptOracle : public ::testing::TestWithParam<std::string> {};
+
+// What the reference makes of messages, tools and variables in OpenAI's form.
+TEST_P(ChatPromptOracle, MessagesReachTheTemplateAsTheyAre) {
+  if (GetParam() == "absent") GTEST_SKIP() << "skipped: no shared oracles";
+  const json::object oracle = ReadOracle("templates", GetParam());
+  if (!oracle.contains("template")) GTEST_SKIP() << "holds no template";
+  OracleVocab vocab(oracle);
+  const Tokenizer& tokenizer = vocab.Loaded();
+  const std::string source(oracle.at("template").as_string());
+  Result<ChatFormat> format = ChatFormat::FromTemplate(source);
+  ASSERT_TRUE(format.ok());
+  std::tm now{};
+  now.tm_year = 124, now.tm_mon = 6, now.tm_mday = 26, now.tm_wday = 5;
+  format->set_now(now);
+  for (const json::value& value : oracle.at("cases").as_array()) {
+    const json::object& entry = value.as_object();
+    if (!entry.contains("expected")) continue;
+    ChatPromptOptions options;
+    if (entry.at("tools").is_array()) options.tools = &entry.at("tools").as_array();
+    if (options.tools != nullptr && !TemplateKnowsTools(source)) continue;
+    options.add_generation_prompt = entry.at("add_generation_prompt").as_bool();
+    options.extra = entry.at("extra").as_object();
+    const auto prompt =
+        RenderChat(*format, source, tokenizer, entry.at("messages").as_array(), options);
+    ASSERT_TRUE(prompt.ok()) << entry.at("name") << prompt.status().message();
+    EXPECT_EQ(prompt->text, std::string(entry.at("expected").as_string())) << entry.at("name");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, ChatPromptOracle, ::testing::ValuesIn(OracleNames("templates")),
+                         [](const auto& param) { return TestName(param.param); });
 
 }  // namespace
 }  // namespace sluice

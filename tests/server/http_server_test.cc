@@ -213,6 +213,14 @@ TEST(HttpServer, WithoutKeysManagingNeedsAFlag) {
   EXPECT_EQ(open.Get("/metrics").status, 401);
 }
 
+TEST(HttpServer, WithoutAMetricsKeyNoneIsNeeded) {
+  HttpOptions options;
+  options.api_keys = {"k"};
+  RunningServer s(options);
+  EXPECT_EQ(s.Get("/metrics").status, 200);
+  EXPECT_EQ(s.Get("/metrics", "x-api-key: k\r\n").status, 200);
+}
+
 TEST(HttpServer, RefusalsReadTheBodyAndKeepTheConnection) {
   HttpOptions options;
   options.api_keys = {"k"};
@@ -332,7 +340,8 @@ TEST(HttpServer, LogLines) {
   s.Ask("POST /model?secret=1 HTTP/1.1\r\nX-Request-Id: id7\r\nContent-Length: 0\r\n\r\n");
   const std::string line = s.LogWith("/model");
   EXPECT_EQ(line.find("POST /model 200 "), 0u) << line;
-  EXPECT_NE(line.find("ms id=id7 ip=127.0.0.1 model="), std::string::npos) << line;
+  EXPECT_NE(line.find("ms id=id7 ip=127.0.0.1 model=tiny\\x20model\\x0A "), std::string::npos)
+      << line;
   EXPECT_NE(line.find(" prompt=7 cached=3 generated=2 queue_ms=1.0 "), std::string::npos) << line;
   EXPECT_NE(line.find(" decode_tok_s=12.50 finish=stop"), std::string::npos) << line;
   EXPECT_EQ(line.find("secret"), std::string::npos) << line;

@@ -20,6 +20,7 @@ void FrameSets::Clear() {
   frames_.clear();
   begins_ = {0};
   hashes_.clear();
+  marks_.clear();
   slots_.assign(256, UINT32_MAX);
   Intern({});
 }
@@ -37,6 +38,9 @@ SetId FrameSets::Intern(std::span<const Frame> frames) {
   frames_.insert(frames_.end(), frames.begin(), frames.end());
   begins_.push_back(static_cast<uint32_t>(frames_.size()));
   hashes_.push_back(hash);
+  uint8_t marks = 0;
+  for (const Frame& f : frames) marks |= static_cast<uint8_t>(f.node < 2 ? 1 << f.node : 0);
+  marks_.push_back(marks);
   if (2 * size() > slots_.size()) Grow();
   return id;
 }

@@ -32,6 +32,8 @@ class FrameSets {
   std::span<const Frame> at(SetId id) const {
     return {frames_.data() + begins_[id], frames_.data() + begins_[id + 1]};
   }
+  // Is there a frame of `node`, one of the first two?
+  bool has_node(SetId id, uint32_t node) const { return marks_[id] >> node & 1; }
   size_t size() const { return begins_.size() - 1; }
   size_t bytes() const {
     return frames_.size() * sizeof(Frame) + hashes_.size() * sizeof(uint64_t) +
@@ -44,6 +46,7 @@ class FrameSets {
   std::vector<uint32_t> begins_;
   std::vector<SetId> slots_;  // open addressing, at most half full
   std::vector<uint64_t> hashes_;
+  std::vector<uint8_t> marks_;  // bit n: a frame of node n
 };
 
 // Frames in the order they were added, each once.
