@@ -78,6 +78,7 @@ void Sequence::SetCacheMatch(const PrefixCache::Match& match) {
   if (decoding_) return;  // computed again: what the first time found is what counts
   match_ = match;
   stats_.cached_tokens = match.length;
+  if (match.diverged) stats_.diverged_at = match.same;
 }
 
 int32_t Sequence::Draw(const Logits& logits) {

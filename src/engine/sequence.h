@@ -70,10 +70,12 @@ struct SequenceStats {
   size_t prompt_tokens = 0;     // of the request
   size_t cached_tokens = 0;     // of these, not computed again
   size_t generated_tokens = 0;  // without the end token
-  size_t prefill_rows = 0;      // computed before the first token
-  size_t decode_passes = 0;     // that ended in a token
-  size_t preemptions = 0;       // times its keys and values were given up and computed again
-  double queue_s = 0;           // from Add to the first pass
+  // Token of the prompt at which a kept one parted from it; SIZE_MAX: none was near.
+  size_t diverged_at = SIZE_MAX;
+  size_t prefill_rows = 0;   // computed before the first token
+  size_t decode_passes = 0;  // that ended in a token
+  size_t preemptions = 0;    // times its keys and values were given up and computed again
+  double queue_s = 0;        // from Add to the first pass
   double prefill_s = 0, decode_s = 0;
   uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
   uint64_t logits_hash = 0;   // of all logits sampled from, in order

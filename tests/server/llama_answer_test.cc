@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "src/server/timings.h"
 #include "tests/server/recorded_exchange.h"
 
 namespace sluice {
@@ -189,7 +190,7 @@ TEST_F(LlamaAnswerTest, FieldsThatWereAskedFor) {
 }
 
 TEST_F(LlamaAnswerTest, SpeedsOfNothingAreZero) {
-  const json::object timings = LlamaTimings(SequenceStats());
+  const json::object timings = Timings(SequenceStats());
   for (const auto& entry : timings) EXPECT_EQ(entry.value().to_number<double>(), 0) << entry.key();
 }
 
