@@ -1,6 +1,7 @@
 #include "src/engine/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <string>
 
@@ -215,6 +216,7 @@ void Engine::Forward() {
                   sampled == 0 ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
   const double seconds = SecondsSince(start);
   LearnSpeed(seconds);
+  CountBytes();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     Account(plan_.segments[i], *plan_.sequences[i], seconds);
   }
@@ -230,7 +232,6 @@ void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds) {
                            runner_.model().KvBytesPerToken(runner_.kv_type(), before);
     stats.decode_s += seconds;
     stats.decode_bytes += bytes;
-    done_.decode_bytes += bytes;
   } else {
     stats.prefill_s += seconds;
     stats.prefill_rows += segment.rows;
@@ -241,10 +242,21 @@ void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds) {
   if (!s.decoding() && s.request().on_prefill) s.request().on_prefill(segment.kv->length());
 }
 
+// Of a pure decode pass, before its rows are counted as computed.
+void Engine::CountBytes() {
+  if (!plan_.decode) return;
+  const Model& model = runner_.model();
+  done_.decode_bytes += model.WeightBytesPerToken();
+  for (const BatchSegment& segment : plan_.segments) {
+    done_.decode_bytes += model.KvBytesPerToken(runner_.kv_type(), segment.kv->length());
+  }
+}
+
 void Engine::LearnSpeed(double seconds) {
   const size_t rows = plan_.tokens.size();
   ++done_.steps;
   done_.last_step_tokens = rows;
+  ++done_.step_sizes[std::min<size_t>(std::bit_width(rows - 1), kStepSizes - 1)];
   done_.last_step_s = seconds;
   (plan_.decode ? done_.decode_s : done_.prefill_s) += seconds;
   if (plan_.decode) return Learn(seconds, &decode_step_s_);
