@@ -31,6 +31,7 @@ ChoiceEnd EndOf(size_t choice, FinishReason reason, size_t generated, std::strin
   end.stats.prompt_tokens = 10;
   end.stats.cached_tokens = 4;
   end.stats.generated_tokens = generated;
+  end.stats.decode_passes = generated;
   end.stats.prefill_s = 0.5;
   end.stats.decode_s = 0.25;
   return end;
