@@ -83,6 +83,7 @@ class Engine {
   void CountBytes();
   void KeepPrefix(Sequence& s, size_t before);
   void SampleAll();
+  void DrawAll();
   void End(Sequence& s, FinishReason reason);
   uint64_t ScopeOf(const Sequence& s) const;
 

@@ -117,8 +117,10 @@ class Sequence {
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
   size_t checkpoint() const { return checkpoint_; }
 
-  // Draws the next token and delivers its text. kNone: it goes on.
-  FinishReason Sample(const Logits& logits);
+  // Draws the next token. Any one worker of the team: sequences of a step draw side by side.
+  void Draw(const Logits& logits);
+  // Delivers the text of the token that was drawn. kNone: it goes on.
+  FinishReason Take();
   // Delivers what was held back and calls on_finish.
   void Finish(FinishReason reason);
   void SetError(Status error) { error_ = std::move(error); }
@@ -128,7 +130,6 @@ class Sequence {
   void ShiftContext();
 
  private:
-  int32_t Draw(const Logits& logits);
   std::string TextOf(int32_t id);  // what the token adds to the text
   void Deliver(TokenEvent event, const std::string& text);
 
@@ -140,6 +141,7 @@ class Sequence {
   StreamDecoder decoder_;
   StopMatcher stops_;
   Logprobs logprobs_;
+  TokenEvent drawn_;
   std::vector<float> original_;      // logits before anything changed them, if logprobs are wanted
   std::vector<int32_t> end_tokens_;  // if some must not be drawn yet
   std::string text_;
