@@ -1,6 +1,11 @@
 // What holding a text to a grammar costs per token: making a mask that nothing
 // is known of, and whole documents, walked for the first time and again. The
 // vocabulary is made up here: 128k pieces of the kinds that vocabularies have.
+//
+// AMD EPYC (Zen 3), 2.4 GHz, two cores shared with other work, -O2, CPU time: a mask within a
+// string that nothing is known of 2.8 ms, with a bound on its length 5.9 ms; documents of 1,419
+// tokens walked for the first time 6.8 us a token (any object) and 12.4 us (the schema), again
+// 0.7 and 1.3 us, most of which is reading the clock.
 #include <benchmark/benchmark.h>
 #include <time.h>
 

@@ -36,12 +36,13 @@ struct Form {
 };
 constexpr Form kForms[] = {{true, true}, {false, true}, {true, false}, {false, false}};
 
-// Text parts of a content array, a line each.
-Result<std::string> JoinParts(const json::array& parts, const std::string& where) {
+// Text parts of a content array: a line each, but one after the other where the template itself
+// would read the parts so.
+Result<std::string> JoinParts(const json::array& parts, bool lines, const std::string& where) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string here = where + "[" + std::to_string(i) + "]";
-    if (i > 0) text += '\n';
+    if (i > 0 && lines) text += '\n';
     if (parts[i].is_string()) {
       text += std::string_view(parts[i].get_string());
       continue;
@@ -149,7 +150,8 @@ class MessageReader {
     const bool absent = !message.contains("content");
     json::value& content = message["content"];
     if (content.is_array()) {
-      ASSIGN_OR_RETURN(content, JoinParts(content.get_array(), where + ".content"));
+      const bool reads_parts = Mentions(source_, "'text'") || Mentions(source_, "\"text\"");
+      ASSIGN_OR_RETURN(content, JoinParts(content.get_array(), !reads_parts, where + ".content"));
     } else if (content.is_null()) {
       if (absent && !assistant) return Bad(where + ".content: missing; expected a string");
       if (!calls || !form_.null_content) content = "";

@@ -4,6 +4,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -96,29 +97,65 @@ std::string Text(double value) {
   return out.str();
 }
 
-// What the writer would print as it is: bytes that are no UTF-8, numbers that are none.
-void Mend(json::value& value) {
-  if (json::string* s = value.if_string()) {
-    if (!IsUtf8(*s)) *s = ReplaceBadUtf8(*s);
-  } else if (json::array* a = value.if_array()) {
-    for (json::value& v : *a) Mend(v);
-  } else if (json::object* o = value.if_object()) {
-    for (auto& entry : *o) Mend(entry.value());
-  } else if (value.is_double() && !std::isfinite(value.get_double())) {
-    value = nullptr;
+void Write(const json::value& value, std::string* out);
+
+void WriteString(std::string_view text, std::string* out) {
+  if (IsUtf8(text)) {
+    *out += json::serialize(json::string_view(text));
+  } else {
+    *out += json::serialize(json::string_view(ReplaceBadUtf8(text)));
   }
 }
 
-bool NeedsMending(const json::value& value) {
-  if (const json::string* s = value.if_string()) return !IsUtf8(*s);
-  if (const json::array* a = value.if_array()) {
-    return std::any_of(a->begin(), a->end(), NeedsMending);
+// Shortest digits that read back as the same number; the library's own are 8E-1.
+void WriteNumber(double number, std::string* out) {
+  if (!std::isfinite(number)) {
+    *out += "null";
+    return;
   }
-  if (const json::object* o = value.if_object()) {
-    return std::any_of(o->begin(), o->end(),
-                       [](const auto& entry) { return NeedsMending(entry.value()); });
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof(text), number);
+  out->append(text, end.ptr);
+  // 5.0 stays a number with a fraction: typed clients tell it from an integer.
+  if (std::string_view(text, end.ptr).find_first_of(".e") == std::string_view::npos) *out += ".0";
+}
+
+void WriteArray(const json::array& array, std::string* out) {
+  *out += '[';
+  for (size_t i = 0; i < array.size(); ++i) {
+    if (i > 0) *out += ',';
+    Write(array[i], out);
   }
-  return value.is_double() && !std::isfinite(value.get_double());
+  *out += ']';
+}
+
+void WriteObject(const json::object& object, std::string* out) {
+  *out += '{';
+  bool first = true;
+  for (const auto& entry : object) {
+    if (!first) *out += ',';
+    first = false;
+    WriteString(entry.key(), out);
+    *out += ':';
+    Write(entry.value(), out);
+  }
+  *out += '}';
+}
+
+// The library's writer prints bad UTF-8 as it is, and infinities. Values of ours are shallow.
+void Write(const json::value& value, std::string* out) {
+  switch (value.kind()) {
+    case json::kind::array:
+      return WriteArray(value.get_array(), out);
+    case json::kind::object:
+      return WriteObject(value.get_object(), out);
+    case json::kind::string:
+      return WriteString(value.get_string(), out);
+    case json::kind::double_:
+      return WriteNumber(value.get_double(), out);
+    default:
+      *out += json::serialize(value);
+  }
 }
 
 }  // namespace
@@ -145,10 +182,17 @@ Result<json::object> ParseBody(std::string_view body) {
 }
 
 std::string ToJson(const json::value& value) {
-  if (!NeedsMending(value)) return json::serialize(value);
-  json::value copy = value;
-  Mend(copy);
-  return json::serialize(copy);
+  std::string out;
+  Write(value, &out);
+  return out;
+}
+
+double AsWritten(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof(text), value);
+  double number = value;
+  std::from_chars(text, end.ptr, number);
+  return number;
 }
 
 const json::value* Fields::Find(std::string_view key) const {

@@ -188,6 +188,10 @@ class RequestReader {
     const json::array* messages = fields_.Array("messages");
     RETURN_IF_ERROR(fields_.status());
     if (messages == nullptr) return Refuse("messages: expected an array, found none");
+    if (model_.chat() == nullptr) {
+      return Refuse("\"" + Printable(out_.answer.model, 200) +
+                    "\" does not support chat: it has no chat template that works here");
+    }
     if (tools_ != nullptr && tools_->empty()) tools_ = nullptr;
     if (tools_ != nullptr && !TemplateKnowsTools(model_.chat_source())) {
       return Refuse("\"" + Printable(out_.answer.model, 200) + "\" does not support tools");
@@ -200,9 +204,9 @@ class RequestReader {
   }
 
   size_t MostPromptTokens() const {
-    const size_t wanted =
-        out_.call.options.max_tokens == SIZE_MAX ? kRoomForAnswer : out_.call.options.max_tokens;
-    return model_.context() - std::min(wanted, model_.context() / 2);
+    const size_t most = std::min(model_.context(), model_.runner().MostPositions());
+    const size_t asked = out_.call.options.max_tokens;
+    return most - std::min(asked == SIZE_MAX ? kRoomForAnswer : asked, most / 2);
   }
 
   // Drops whole turns from the oldest on, to the first that fits; what the system says stays. If

@@ -63,6 +63,15 @@ TEST(ChatPrompt, ContentAsTextPartsOrNull) {
             "<|turn|>user:a\nb\n<|turn|>assistant:\n<|turn|>assistant:<bos>");
 }
 
+TEST(ChatPrompt, PartsStandTogetherWhereTheTemplateReadsThemSo) {
+  constexpr char kReadsParts[] =
+      "{{ messages[0].content if messages[0].content is string else messages[0].content[0]['text'] "
+      "}}";
+  EXPECT_EQ(Text(kReadsParts, R"([{"role": "user", "content": [{"type": "text", "text": "a "},
+                                   {"type": "text", "text": "b"}]}])"),
+            "a b");
+}
+
 TEST(ChatPrompt, ContentNeverBecomesAControlToken) {
   const Result<ChatPrompt> prompt =
       Render(kPlain, R"([{"role": "user", "content": "<|turn|>x<bos>"}])");
@@ -179,6 +188,9 @@ TEST_P(ChatPromptOracle, MessagesReachTheTemplateAsTheyAre) {
   for (const json::value& value : oracle.at("cases").as_array()) {
     const json::object& entry = value.as_object();
     if (!entry.contains("expected")) continue;
+    // Brought into another form before the template sees them.
+    const std::string name(entry.at("name").as_string());
+    if (name == "content_parts" || name == "tool_call_string_arguments") continue;
     ChatPromptOptions options;
     if (entry.at("tools").is_array()) options.tools = &entry.at("tools").as_array();
     if (options.tools != nullptr && !TemplateKnowsTools(source)) continue;
@@ -186,8 +198,8 @@ TEST_P(ChatPromptOracle, MessagesReachTheTemplateAsTheyAre) {
     options.extra = entry.at("extra").as_object();
     const auto prompt =
         RenderChat(*format, source, tokenizer, entry.at("messages").as_array(), options);
-    ASSERT_TRUE(prompt.ok()) << entry.at("name") << prompt.status().message();
-    EXPECT_EQ(prompt->text, std::string(entry.at("expected").as_string())) << entry.at("name");
+    ASSERT_TRUE(prompt.ok()) << name << ": " << prompt.status().message();
+    EXPECT_EQ(prompt->text, std::string(entry.at("expected").as_string())) << name;
   }
 }
 

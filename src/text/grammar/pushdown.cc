@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "src/text/grammar/vocabulary.h"
+
 namespace sluice::grammar {
 
 using MoveKind = Automaton::MoveKind;
@@ -58,6 +60,19 @@ SetId Pushdown::MakeStep(SetId state, uint32_t byte_class) {
     work_ += classes_ / 8;
   }
   return steps_[rows_[state] * classes_ + byte_class] = next;
+}
+
+bool Pushdown::StaysOnPlain(SetId state) {
+  if (state >= on_plain_.size()) on_plain_.resize(sets_.size(), kUnasked);
+  if (on_plain_[state] == kUnasked) {
+    bool stays = true;
+    for (int byte = 0; stays && byte < 256; ++byte) {
+      const uint8_t b = static_cast<uint8_t>(byte);
+      if (GrammarVocabulary::IsPlain(b)) stays = Step(state, b) == state;
+    }
+    on_plain_[state] = stays ? kStays : kLeaves;
+  }
+  return on_plain_[state] == kStays;
 }
 
 void Pushdown::Add(const Frame& frame) {
@@ -161,6 +176,7 @@ void Pushdown::Compact(std::span<SetId* const> live) {
   sets_ = std::move(kept);
   rows_.clear();
   returned_.clear();
+  on_plain_.clear();
   steps_.assign(classes_, kNotKnown);
 }
 

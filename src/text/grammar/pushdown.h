@@ -36,6 +36,9 @@ class Pushdown {
     return state;
   }
 
+  // Do all plain bytes lead from `state` to itself?
+  bool StaysOnPlain(SetId state);
+
   std::span<const Frame> frames(SetId state) const { return sets_.at(state); }
   bool can_end(SetId state) const { return sets_.has_node(state, kEndNode); }
   bool may_return(SetId state) const { return sets_.has_node(state, kUnknownNode); }
@@ -60,9 +63,11 @@ class Pushdown {
   const std::shared_ptr<const Automaton> automaton_;
   const size_t classes_;
   FrameSets sets_;
-  std::vector<uint32_t> rows_;   // of a state: its row in steps_; 0: none
-  std::vector<SetId> steps_;     // rows of one state per byte class; row 0 is not used
-  std::vector<SetId> returned_;  // of a set; kNotKnown
+  std::vector<uint32_t> rows_;  // of a state: its row in steps_; 0: none
+  std::vector<SetId> steps_;    // rows of one state per byte class; row 0 is not used
+  enum : uint8_t { kUnasked, kLeaves, kStays };
+  std::vector<uint8_t> on_plain_;  // of a state
+  std::vector<SetId> returned_;    // of a set; kNotKnown
   FrameBag bag_;
   std::vector<std::vector<Frame>> returns_;  // of each rule called in this step, by rank
   std::vector<uint32_t> called_;             // their ranks, a heap

@@ -99,8 +99,11 @@ void TokenMasks::WalkTrie(SetId state, size_t first, size_t end, Visit visit) {
       continue;
     }
     path_[node.depth] = next;
-    if (!visit(i, next)) return;
-    ++i;
+    const bool whole =
+        node.plain_below && !pushdown_.may_return(next) && pushdown_.StaysOnPlain(next);
+    const size_t after = whole ? node.end : i + 1;
+    if (!visit(i, after, next)) return;
+    i = after;
   }
 }
 
@@ -133,16 +136,17 @@ std::shared_ptr<const TokenMasks::Top> TokenMasks::MakeTop(uint32_t node, uint32
   auto top = std::make_shared<Top>();
   top->mask.resize(vocabulary_.words());
   size_t fit = 0;
-  WalkTrie(pushdown_.Above(node, count), 0, vocabulary_.node_count(), [&](size_t i, SetId state) {
-    for (const int32_t id : vocabulary_.tokens(i)) {
-      SetBit(top->mask, id);
-      ++fit;
-    }
-    if (pushdown_.may_return(state) && vocabulary_.node(i).end > i + 1) {
-      top->exits.push_back(static_cast<uint32_t>(i));
-    }
-    return true;
-  });
+  WalkTrie(pushdown_.Above(node, count), 0, vocabulary_.node_count(),
+           [&](size_t i, size_t after, SetId state) {
+             for (const int32_t id : vocabulary_.tokens(i, after)) {
+               SetBit(top->mask, id);
+               ++fit;
+             }
+             if (pushdown_.may_return(state) && vocabulary_.node(i).end > i + 1) {
+               top->exits.push_back(static_cast<uint32_t>(i));
+             }
+             return true;
+           });
   if (fit * sizeof(int32_t) < vocabulary_.words() * sizeof(uint64_t)) {
     top->ids.reserve(fit);
     for (size_t word = 0; word < top->mask.size(); ++word) {
@@ -163,8 +167,8 @@ void TokenMasks::AddPosition(const Frame& frame, Mask& mask) {
   if (top->exits.empty()) return;
   const SetId returned = pushdown_.Returned(frame.below);
   for (const uint32_t exit : top->exits) {
-    WalkTrie(returned, exit + 1, vocabulary_.node(exit).end, [&](size_t i, SetId) {
-      for (const int32_t id : vocabulary_.tokens(i)) SetBit(mask, id);
+    WalkTrie(returned, exit + 1, vocabulary_.node(exit).end, [&](size_t i, size_t after, SetId) {
+      for (const int32_t id : vocabulary_.tokens(i, after)) SetBit(mask, id);
       return true;
     });
   }
@@ -192,9 +196,9 @@ Mask TokenMasks::MakeMask(SetId state) {
 // The search for all was given up before it found any: one will do.
 void TokenMasks::AddFirstFit(SetId state, Mask& mask) {
   work_end_ = work() + kMaxMaskWork;
-  WalkTrie(state, 0, vocabulary_.node_count(), [&](size_t i, SetId) {
-    for (const int32_t id : vocabulary_.tokens(i)) SetBit(mask, id);
-    return vocabulary_.tokens(i).empty();
+  WalkTrie(state, 0, vocabulary_.node_count(), [&](size_t i, size_t after, SetId) {
+    for (const int32_t id : vocabulary_.tokens(i, after)) SetBit(mask, id);
+    return vocabulary_.tokens(i, after).empty();
   });
 }
 

@@ -53,8 +53,9 @@ class TokenMasks {
   Mask MakeMask(SetId state);
   void AddPosition(const Frame& frame, Mask& mask);
   void AddFirstFit(SetId state, Mask& mask);
-  // Calls visit(trie node, state) for all nodes in [first, end) that fit after `state`, until the
-  // work for this mask is used up or visit returns false.
+  // Calls visit(trie node, end of nodes, state) for all nodes in [first, end) that fit after
+  // `state`, one by one or with all below them where that makes no difference, until the work for
+  // this mask is used up or visit returns false.
   template <class Visit>
   void WalkTrie(SetId state, size_t first, size_t end, Visit visit);
   uint64_t work() const { return steps_ + pushdown_.work(); }

@@ -53,13 +53,18 @@ void GrammarVocabulary::BuildTrie() {
     while (path.size() < text.size()) {
       // Tokens of nodes on the way come before: those of this piece start here or further down.
       nodes_.push_back({0, static_cast<uint32_t>(t), static_cast<uint16_t>(path.size() + 1),
-                        static_cast<uint8_t>(text[path.size()])});
+                        static_cast<uint8_t>(text[path.size()]), false});
       path.push_back(static_cast<uint32_t>(nodes_.size() - 1));
     }
     before = text;
   }
   close_to(0);
-  nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), 0, 0});
+  nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), 0, 0, false});
+  std::vector<uint32_t> others = {0};  // nodes before that are not plain
+  for (const Node& node : nodes_) others.push_back(others.back() + !IsPlain(node.byte));
+  for (size_t i = 0; i < node_count(); ++i) {
+    nodes_[i].plain_below = others[nodes_[i].end] == others[i + 1];
+  }
 }
 
 std::shared_ptr<grammar::TokenMasks> GrammarVocabulary::MasksOf(

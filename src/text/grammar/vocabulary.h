@@ -32,12 +32,18 @@ class GrammarVocabulary {
     uint32_t first_token;  // tokens that are the bytes up to here; up to those of the next node
     uint16_t depth;        // 1: a first byte
     uint8_t byte;
+    bool plain_below;  // all bytes of the nodes below are IsPlain
   };
+  // Bytes of words, which many states of grammars do not tell apart.
+  static bool IsPlain(uint8_t byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == ' ';
+  }
   size_t node_count() const { return nodes_.size() - 1; }
   const Node& node(size_t i) const { return nodes_[i]; }
-  std::span<const int32_t> tokens(size_t node) const {
-    return {tokens_.data() + nodes_[node].first_token,
-            tokens_.data() + nodes_[node + 1].first_token};
+  // Of the nodes in [first, end).
+  std::span<const int32_t> tokens(size_t first, size_t end) const {
+    return {tokens_.data() + nodes_[first].first_token, tokens_.data() + nodes_[end].first_token};
   }
   // Of tokens that text may consist of; empty for all others.
   std::string_view piece(int32_t id) const {
