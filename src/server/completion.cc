@@ -53,9 +53,7 @@ class Running : public std::enable_shared_from_this<Running> {
         Request request = call.options;
         request.prompt = call.prompts[p];
         request.sampler.seed += i;
-        if (model_->options().scope_by_key) {
-          request.cache_scope = static_cast<uint64_t>(exchange_->request().key + 1);
-        }
+        request.cache_scope = Scope(request.cache_scope);
         if (call.grammar) {
           request.constraint = call.grammar->Start(model_->grammar_vocabulary());
         }
@@ -78,6 +76,14 @@ class Running : public std::enable_shared_from_this<Running> {
   }
 
  private:
+  // Under --prefix-cache-scope key, a salt divides what is the key's and reaches no other's.
+  uint64_t Scope(uint64_t salt) const {
+    constexpr int kSaltBits = 48;
+    if (!model_->options().scope_by_key) return salt;
+    const auto key = static_cast<uint64_t>(exchange_->request().key + 1);
+    return key << kSaltBits | salt >> (64 - kSaltBits);
+  }
+
   void Connect(size_t choice, bool want_prefill, Request* request) {
     const auto self = shared_from_this();
     // Of the engine's thread alone, until on_finish hands it over.

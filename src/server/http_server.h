@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/status.h"
@@ -65,6 +66,8 @@ struct HttpCounters {
            slow_readers = 0, bad_requests = 0, unauthorized = 0, disconnects = 0;
 };
 
+// What clients of OpenAI and of llama-server tell errors apart by: "invalid_request_error".
+std::string_view ErrorType(int status);
 // {"error": ...} of a status code in the shape given. `param`, `code` may be empty: null.
 std::string ErrorBody(ErrorShape shape, int status, std::string_view message,
                       std::string_view param = "", std::string_view code = "");

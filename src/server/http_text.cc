@@ -46,26 +46,6 @@ bool ParseQuery(std::string_view text, HttpHeaders& query) {
   return true;
 }
 
-// What OpenAI's clients tell errors apart by.
-std::string_view ErrorType(int status) {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 403:
-      return "permission_error";
-    case 404:
-      return "not_found_error";
-    case 429:
-      return "rate_limit_error";
-    case 501:
-      return "not_supported_error";
-    case 503:
-      return "unavailable_error";
-    default:
-      return status >= 500 ? "server_error" : "invalid_request_error";
-  }
-}
-
 boost::json::value StringOrNull(std::string_view text) {
   if (text.empty()) return nullptr;
   return boost::json::value(ReplaceBadUtf8(text));
@@ -194,6 +174,25 @@ std::string FrameChunk(std::string_view data) {
   out += data;
   out += "\r\n";
   return out;
+}
+
+std::string_view ErrorType(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    case 501:
+      return "not_supported_error";
+    case 503:
+      return "unavailable_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
 }
 
 std::string ErrorBody(ErrorShape shape, int status, std::string_view message,

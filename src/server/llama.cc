@@ -1,10 +1,12 @@
 // llama-server's own API as routes: completions, slots and properties, health.
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/server/chat_output.h"
 #include "src/server/chat_prompt.h"
@@ -77,9 +79,15 @@ class LlamaApi {
       ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, Get(body));
       ASSIGN_OR_RETURN(LlamaRequest request, read(body, model));
       const bool progress = request.answer.return_progress && request.answer.stream;
+      const std::vector<size_t>& counts = request.answer.prompt_tokens;
+      const size_t longest = *std::max_element(counts.begin(), counts.end());
       auto sink = std::make_shared<LlamaAnswer>(exchange, std::move(request.answer));
       const Status refused =
           sluice::Complete(model, std::move(request.call), exchange, std::move(sink), progress);
+      if (refused.code() == StatusCode::kTooLong) {
+        RespondLlamaTooLong(*exchange, refused, longest, model->context());
+        return Status();
+      }
       if (refused.code() != StatusCode::kBusy) return refused;
       RespondLlamaError(*exchange, refused, model->engine().RetryAfterSeconds());
       return Status();

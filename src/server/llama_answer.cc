@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "src/server/fields.h"
-#include "src/server/http_server.h"
 #include "src/server/llama_reply.h"
 #include "src/server/timings.h"
 
@@ -169,7 +168,8 @@ void LlamaAnswer::OnEnd(const ChoiceEnd& end) {
 
 void LlamaAnswer::OnError(const Status& status) {
   if (!streaming_) return RespondLlamaError(*exchange_, status);
-  exchange_->Write("data: " + ErrorBody(ErrorShape::kOpenAi, 500, status.message()) + "\n\n");
+  exchange_->Write("data: " + ToJson(json::object{{"error", LlamaError(500, status.message())}}) +
+                   "\n\n");
   exchange_->End();
 }
 

@@ -16,23 +16,44 @@ void RespondLlama(Exchange& exchange, const boost::json::value& body) {
   exchange.Respond(std::move(response));
 }
 
-void RespondLlamaError(Exchange& exchange, int http_status, std::string_view message) {
+namespace json = boost::json;
+
+namespace {
+
+HttpResponse ErrorResponse(int http_status, json::object error) {
   HttpResponse response;
   response.status = http_status;
-  response.body = ErrorBody(ErrorShape::kOpenAi, http_status, message);
-  exchange.Respond(std::move(response));
+  response.body = ToJson(json::object{{"error", std::move(error)}});
+  return response;
+}
+
+}  // namespace
+
+json::object LlamaError(int http_status, std::string_view message) {
+  return {{"code", http_status}, {"message", message}, {"type", ErrorType(http_status)}};
+}
+
+void RespondLlamaError(Exchange& exchange, int http_status, std::string_view message) {
+  exchange.Respond(ErrorResponse(http_status, LlamaError(http_status, message)));
 }
 
 void RespondLlamaError(Exchange& exchange, const Status& status, int retry_after_s) {
-  HttpResponse response;
-  response.status = HttpStatusOf(status);
-  const bool too_long = status.code() == StatusCode::kTooLong;
-  response.body = ErrorBody(ErrorShape::kOpenAi, response.status, status.message(), "",
-                            too_long ? "context_length_exceeded" : "");
+  const int http_status = HttpStatusOf(status);
+  HttpResponse response = ErrorResponse(http_status, LlamaError(http_status, status.message()));
   if (status.code() == StatusCode::kBusy) {
     response.headers.emplace_back("Retry-After", std::to_string(std::max(1, retry_after_s)));
   }
   exchange.Respond(std::move(response));
+}
+
+void RespondLlamaTooLong(Exchange& exchange, const Status& status, size_t prompt_tokens,
+                         size_t context) {
+  const int http_status = HttpStatusOf(status);
+  json::object error = LlamaError(http_status, status.message());
+  error["type"] = "exceed_context_size_error";
+  error["n_prompt_tokens"] = prompt_tokens;
+  error["n_ctx"] = context;
+  exchange.Respond(ErrorResponse(http_status, std::move(error)));
 }
 
 }  // namespace sluice

@@ -152,8 +152,6 @@ struct Metrics::Families {
   Family<Histogram>& most_tokens =
       Spread("vllm:request_params_max_tokens", "Tokens a request asked for at most.");
   Family<Counter>& refused = Count("sluice:requests_refused_total", "Requests refused, by reason.");
-  Family<Counter>& read_bytes =
-      Count("sluice:decode_read_bytes_total", "Bytes of weights, keys and values read to decode.");
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {}

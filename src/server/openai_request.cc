@@ -260,7 +260,8 @@ Status FitPrompts(const ServedModel& model, Fields* fields, CompletionCall* call
       continue;
     }
     return Status(StatusCode::kTooLong,
-                  "this model's context holds " + std::to_string(model.context()) +
+                  // Clients know the error by its first words.
+                  "this model's maximum context length is " + std::to_string(model.context()) +
                       " tokens, the prompt has " + std::to_string(prompt.size()) +
                       " and needs room for an answer; shorten it");
   }

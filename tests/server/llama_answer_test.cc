@@ -205,6 +205,7 @@ TEST_F(LlamaAnswerTest, Errors) {
   answer->OnToken(Token(0, 5, "a"));
   answer->OnError(Status(StatusCode::kOutOfMemory, "no memory"));
   EXPECT_EQ(Events().back().at("error").at("message"), "no memory");
+  EXPECT_EQ(Events().back().at("error").at("code"), 500);
   EXPECT_EQ(exchange_->ended(), 1);
 }
 

@@ -94,11 +94,19 @@ TEST_F(LlamaRoutesTest, NothingToPredict) {
 
 TEST_F(LlamaRoutesTest, Errors) {
   EXPECT_EQ(Post("/completion", R"({"prompt": "a", "n_predict": "x"})")->status(), 400);
-  EXPECT_EQ(Post("/completion", R"({"prompt": "a", "model": "nope"})")->status(), 404);
+  const auto unknown = Post("/completion", R"({"prompt": "a", "model": "nope"})");
+  EXPECT_EQ(unknown->status(), 404);
+  EXPECT_EQ(unknown->json().at("error").at("code"), 404);
+  EXPECT_EQ(unknown->json().at("error").at("type"), "not_found_error");
   const auto too_long =
       Post("/completion", R"({"prompt": ")" + std::string(500, 'q') + R"(", "stream": true})");
   EXPECT_EQ(too_long->status(), 400);
-  EXPECT_TRUE(too_long->json().at("error").at("message").is_string());
+  const json::object error = too_long->json().at("error").as_object();
+  EXPECT_EQ(error.at("code"), 400);
+  EXPECT_EQ(error.at("type"), "exceed_context_size_error");
+  EXPECT_GT(error.at("n_prompt_tokens").to_number<int>(), 128);
+  EXPECT_EQ(error.at("n_ctx"), 128);
+  EXPECT_TRUE(error.at("message").is_string());
   EXPECT_EQ(Post("/infill", R"({"input_prefix": "a"})")->status(), 501);
   EXPECT_EQ(Post("/slots/{id}", "{}")->status(), 501);
   EXPECT_EQ(Post("/embedding", "{}")->status(), 501);
