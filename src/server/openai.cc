@@ -122,8 +122,6 @@ class OpenAi {
     if (!request.ok()) return exchange->Respond(OpenAiError(request.status(), param));
     request->answer.model = body->model_name;
     request->answer.fingerprint = "sluice-" + context_->version;
-    // Prefixes are shared among those who hold the same key, and no further than a salt allows.
-    request->call.options.cache_scope ^= static_cast<uint64_t>(exchange->request().key + 1);
     const Sink answer = make_answer(std::move(request->answer), *body, exchange);
     const Status status = Complete(body->model, std::move(request->call), exchange, answer);
     if (status.ok()) return;
