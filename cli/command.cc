@@ -19,7 +19,9 @@ namespace sluice {
 int ReportError(const std::string& command, const Status& status) {
   std::fprintf(stderr, "sluice%s%s: %s\n", command.empty() ? "" : " ", command.c_str(),
                status.message().c_str());
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+  const bool usage =
+      status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kTooLong;
+  return usage ? kExitUsage : kExitFailure;
 }
 
 void ModelFlags::AddTo(CLI::App& command) {

@@ -32,8 +32,8 @@ int Main(int argc, char** argv) {
       "sluice COMMAND --help shows the flags of a command and an example.\n"
       "Example:\n  sluice run -p \"The capital of France is\"");
   int exit_code = kExitOk;
-  for (auto add : {AddRun, AddChat, AddServe, AddBench, AddEval, AddPerplexity, AddTokenize, AddTemplate,
-                   AddInspect, AddModels, AddPull}) {
+  for (auto add : {AddRun, AddChat, AddServe, AddBench, AddEval, AddPerplexity, AddTokenize,
+                   AddTemplate, AddInspect, AddModels, AddPull}) {
     add(app, &exit_code);
   }
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);

@@ -89,7 +89,8 @@ void Progress::Update(uint64_t done, uint64_t total, const std::string& note) {
 void ProgressLines::Update(uint64_t done, uint64_t total) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  if (now - written_ < kNextLine && done < total) return;
+  const bool end = total > 0 && done >= total;
+  if (now - written_ < kNextLine && !end) return;
   written_ = now;
   const boost::json::object line{{"title", title_}, {"completed", done}, {"total", total}};
   std::fprintf(stderr, "%s\n", boost::json::serialize(line).c_str());

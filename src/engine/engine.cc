@@ -1,6 +1,7 @@
 #include "src/engine/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <string>
 
@@ -215,6 +216,7 @@ void Engine::Forward() {
                   sampled == 0 ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
   const double seconds = SecondsSince(start);
   LearnSpeed(seconds);
+  CountBytes();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     Account(plan_.segments[i], *plan_.sequences[i], seconds);
   }
@@ -230,7 +232,6 @@ void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds) {
                            runner_.model().KvBytesPerToken(runner_.kv_type(), before);
     stats.decode_s += seconds;
     stats.decode_bytes += bytes;
-    done_.decode_bytes += bytes;
   } else {
     stats.prefill_s += seconds;
     stats.prefill_rows += segment.rows;
@@ -241,10 +242,21 @@ void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds) {
   if (!s.decoding() && s.request().on_prefill) s.request().on_prefill(segment.kv->length());
 }
 
+// Of a pure decode pass, before its rows are counted as computed.
+void Engine::CountBytes() {
+  if (!plan_.decode) return;
+  const Model& model = runner_.model();
+  done_.decode_bytes += model.WeightBytesPerToken();
+  for (const BatchSegment& segment : plan_.segments) {
+    done_.decode_bytes += model.KvBytesPerToken(runner_.kv_type(), segment.kv->length());
+  }
+}
+
 void Engine::LearnSpeed(double seconds) {
   const size_t rows = plan_.tokens.size();
   ++done_.steps;
   done_.last_step_tokens = rows;
+  ++done_.step_sizes[std::min<size_t>(std::bit_width(rows - 1), kStepSizes - 1)];
   done_.last_step_s = seconds;
   (plan_.decode ? done_.decode_s : done_.prefill_s) += seconds;
   if (plan_.decode) return Learn(seconds, &decode_step_s_);
@@ -273,25 +285,40 @@ void Engine::KeepPrefix(Sequence& s, size_t before) {
   }
 }
 
+// Sequences draw side by side: without top-k a draw looks at every token, milliseconds for a large
+// vocabulary. Everybody waits for all of them, so the time is everybody's.
 void Engine::SampleAll() {
-  const size_t vocab = runner_.config().vocab, blocks = LogitBlocks(vocab);
-  for (size_t i = 0; i < plan_.sampled.size(); ++i) {
-    Sequence& s = *plan_.sampled[i];
-    const bool decoding = s.decoding();
-    if (s.request().max_tokens == 0) {
-      End(s, FinishReason::kLength);
+  if (plan_.sampled.empty()) return;
+  const auto start = Clock::now();
+  DrawAll();
+  const double seconds = SecondsSince(start);
+  for (Sequence* s : plan_.sampled) {
+    if (s->request().max_tokens == 0) {  // wanted its prompt computed and no more
+      End(*s, FinishReason::kLength);
       continue;
     }
-    if (decoding) ++s.mutable_stats().decode_passes;
-    const auto start = Clock::now();
-    const size_t generated = s.stats().generated_tokens;
-    const FinishReason reason =
-        s.Sample({{logits_.data() + i * vocab, vocab}, {largest_.data() + i * blocks, blocks}});
-    SequenceStats& stats = s.mutable_stats();
-    (decoding ? stats.decode_s : stats.prefill_s) += SecondsSince(start);
+    SequenceStats& stats = s->mutable_stats();
+    if (s->decoding()) ++stats.decode_passes;
+    (s->decoding() ? stats.decode_s : stats.prefill_s) += seconds;
+    const size_t generated = stats.generated_tokens;
+    const FinishReason reason = s->Take();
     done_.generated_tokens += stats.generated_tokens - generated;
-    if (reason != FinishReason::kNone) End(s, reason);
+    if (reason != FinishReason::kNone) End(*s, reason);
   }
+}
+
+void Engine::DrawAll() {
+  const size_t vocab = runner_.config().vocab, blocks = LogitBlocks(vocab);
+  const auto draw = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      plan_.sampled[i]->Draw(
+          {{logits_.data() + i * vocab, vocab}, {largest_.data() + i * blocks, blocks}});
+    }
+  };
+  const size_t count = plan_.sampled.size();
+  if (count == 1) return draw(0, 1);
+  runner_.team().Run([&](Worker& worker) { worker.ForTiles(count, draw); },
+                     runner_.decode_threads());
 }
 
 // The last text leaves, the pages go back, prefixes stay while there is room for them.

@@ -6,6 +6,7 @@
 #ifndef SLUICE_SRC_ENGINE_ENGINE_H_
 #define SLUICE_SRC_ENGINE_ENGINE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,11 +30,14 @@ struct EngineOptions {
   double max_stall_s = 0;
 };
 
+inline constexpr size_t kStepSizes = 16;
+
 // What the engine has done and holds: for metrics.
 struct EngineSnapshot {
   size_t running = 0, waiting = 0;
   size_t max_sequences = 0;
-  uint64_t steps = 0, prefill_tokens = 0, generated_tokens = 0, decode_bytes = 0;
+  uint64_t steps = 0, prefill_tokens = 0, generated_tokens = 0;
+  uint64_t decode_bytes = 0;  // of pure decode passes: weights once a pass, every sequence's KV
   double prefill_s = 0, decode_s = 0;  // of passes with prompt rows; of pure decode passes
   uint64_t preemptions = 0;
   uint64_t cache_queries = 0, cache_hits = 0;  // tokens of prompts; of these not computed
@@ -42,6 +46,9 @@ struct EngineSnapshot {
   size_t pages = 0, free_pages = 0, kept_pages = 0;
   uint64_t last_step_tokens = 0;
   double last_step_s = 0;
+  // Passes of at most 1, 2, 4 ... tokens; the last: of more.
+  std::array<uint64_t, kStepSizes> step_sizes{};
+  double read_bandwidth_gb_s = 0;  // of the decode threads; 0: not measured (yet)
 };
 
 class Engine {
@@ -73,8 +80,10 @@ class Engine {
   void Forward();
   void Account(const BatchSegment& segment, Sequence& s, double seconds);
   void LearnSpeed(double seconds);
+  void CountBytes();
   void KeepPrefix(Sequence& s, size_t before);
   void SampleAll();
+  void DrawAll();
   void End(Sequence& s, FinishReason reason);
   uint64_t ScopeOf(const Sequence& s) const;
 

@@ -62,6 +62,13 @@ bool EngineService::TakeInbox() {
   {
     std::unique_lock lock(mutex_);
     snapshot_ = engine_->snapshot();
+    // The ceiling, in the first idle moment: half a second, for which nobody waits at the start.
+    if (inbox_.empty() && sequences_.empty() && !stop_ && read_bandwidth_gb_s_ < 0) {
+      lock.unlock();
+      read_bandwidth_gb_s_ = runner_->ReadBandwidth();
+      lock.lock();
+    }
+    snapshot_.read_bandwidth_gb_s = std::max(read_bandwidth_gb_s_, 0.0);
     wake_.wait(lock, [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); });
     arrivals.swap(inbox_);
     cancellations.swap(cancellations_);

@@ -78,30 +78,31 @@ void Sequence::SetCacheMatch(const PrefixCache::Match& match) {
   if (decoding_) return;  // computed again: what the first time found is what counts
   match_ = match;
   stats_.cached_tokens = match.length;
+  if (match.diverged) stats_.diverged_at = match.same;
 }
 
-int32_t Sequence::Draw(const Logits& logits) {
-  if (request_.constraint) Mask(request_.constraint->Allowed(), logits);
-  if (stats_.generated_tokens < request_.min_tokens) {
-    for (int32_t id : end_tokens_) logits.values[static_cast<size_t>(id)] = kBanned;
-  }
-  return sampler_.Sample(logits, stats_.generated_tokens);
-}
-
-FinishReason Sequence::Sample(const Logits& logits) {
+void Sequence::Draw(const Logits& logits) {
   if (request_.hash_logits) {
     stats_.logits_hash =
         XXH3_64bits_withSeed(logits.values.data(), logits.values.size_bytes(), stats_.logits_hash);
   }
-  TokenEvent event;
+  drawn_ = TokenEvent();
   const bool wants_logprobs = request_.logprobs >= 0;
   if (wants_logprobs) {
     original_.assign(logits.values.begin(), logits.values.end());
     logprobs_.Read(original_, static_cast<size_t>(request_.logprobs));
-    event.top = logprobs_.top();
+    drawn_.top = logprobs_.top();
   }
-  event.id = Draw(logits);
-  if (wants_logprobs) event.logprob = logprobs_.Of(original_[static_cast<size_t>(event.id)]);
+  if (request_.constraint) Mask(request_.constraint->Allowed(), logits);
+  if (stats_.generated_tokens < request_.min_tokens) {
+    for (int32_t id : end_tokens_) logits.values[static_cast<size_t>(id)] = kBanned;
+  }
+  drawn_.id = sampler_.Sample(logits, stats_.generated_tokens);
+  if (wants_logprobs) drawn_.logprob = logprobs_.Of(original_[static_cast<size_t>(drawn_.id)]);
+}
+
+FinishReason Sequence::Take() {
+  const TokenEvent event = drawn_;
   decoding_ = true;
   if (!request_.ignore_eos && tokenizer_.IsEnd(event.id)) return FinishReason::kStop;
   if (request_.constraint) request_.constraint->Accept(event.id);

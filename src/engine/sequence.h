@@ -70,10 +70,12 @@ struct SequenceStats {
   size_t prompt_tokens = 0;     // of the request
   size_t cached_tokens = 0;     // of these, not computed again
   size_t generated_tokens = 0;  // without the end token
-  size_t prefill_rows = 0;      // computed before the first token
-  size_t decode_passes = 0;     // that ended in a token
-  size_t preemptions = 0;       // times its keys and values were given up and computed again
-  double queue_s = 0;           // from Add to the first pass
+  // Token of the prompt at which a kept one parted from it; SIZE_MAX: none was near.
+  size_t diverged_at = SIZE_MAX;
+  size_t prefill_rows = 0;   // computed before the first token
+  size_t decode_passes = 0;  // that ended in a token
+  size_t preemptions = 0;    // times its keys and values were given up and computed again
+  double queue_s = 0;        // from Add to the first pass
   double prefill_s = 0, decode_s = 0;
   uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
   uint64_t logits_hash = 0;   // of all logits sampled from, in order
@@ -115,8 +117,10 @@ class Sequence {
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
   size_t checkpoint() const { return checkpoint_; }
 
-  // Draws the next token and delivers its text. kNone: it goes on.
-  FinishReason Sample(const Logits& logits);
+  // Draws the next token. Any one worker of the team: sequences of a step draw side by side.
+  void Draw(const Logits& logits);
+  // Delivers the text of the token that was drawn. kNone: it goes on.
+  FinishReason Take();
   // Delivers what was held back and calls on_finish.
   void Finish(FinishReason reason);
   void SetError(Status error) { error_ = std::move(error); }
@@ -126,7 +130,6 @@ class Sequence {
   void ShiftContext();
 
  private:
-  int32_t Draw(const Logits& logits);
   std::string TextOf(int32_t id);  // what the token adds to the text
   void Deliver(TokenEvent event, const std::string& text);
 
@@ -138,6 +141,7 @@ class Sequence {
   StreamDecoder decoder_;
   StopMatcher stops_;
   Logprobs logprobs_;
+  TokenEvent drawn_;
   std::vector<float> original_;      // logits before anything changed them, if logprobs are wanted
   std::vector<int32_t> end_tokens_;  // if some must not be drawn yet
   std::string text_;

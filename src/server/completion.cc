@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/server/metrics.h"
+#include "src/server/timings.h"
 
 namespace sluice {
 
@@ -100,7 +101,8 @@ class Running : public std::enable_shared_from_this<Running> {
         metrics->Ended(self->model_->name(), sequence.stats(), sequence.finish_reason(),
                        sequence.request().max_tokens, times->request);
       }
-      ChoiceEnd end{choice, sequence.finish_reason(), sequence.stop_text(), sequence.stats()};
+      ChoiceEnd end{choice, sequence.finish_reason(), sequence.stop_text(), sequence.stats(),
+                    self->DivergedText(sequence)};
       self->exchange_->Post(
           [self, end = std::move(end), error = sequence.error()] { self->Ended(end, error); });
     };
@@ -113,6 +115,15 @@ class Running : public std::enable_shared_from_this<Running> {
     };
   }
 
+  std::string DivergedText(const Sequence& sequence) const {
+    constexpr size_t kAround = 8;
+    const size_t at = sequence.stats().diverged_at;
+    const std::vector<int32_t>& prompt = sequence.request().prompt;
+    if (at >= prompt.size()) return "";
+    const size_t begin = at - std::min(at, kAround), end = std::min(at + kAround, prompt.size());
+    return model_->tokenizer().Decode({prompt.data() + begin, end - begin}, false);
+  }
+
   void Ended(const ChoiceEnd& end, const Status& error) {
     Log(end);
     if (failed_) return;
@@ -123,21 +134,22 @@ class Running : public std::enable_shared_from_this<Running> {
 
   // The line of the access log: sums over the choices, speeds over their times.
   void Log(const ChoiceEnd& end) {
-    const SequenceStats& s = end.stats;
-    log_.model = model_->name();
-    log_.prompt_tokens += s.prompt_tokens;
-    log_.cached_tokens += s.cached_tokens;
-    log_.generated_tokens += s.generated_tokens;
-    log_.queue_s = std::max(log_.queue_s, s.queue_s);
-    log_.prefill_s += s.prefill_s;
-    log_.decode_s += s.decode_s;
-    prefill_rows_ += s.prefill_rows;
-    decode_passes_ += s.decode_passes;
+    AddStats(end.stats, &sum_);
     const auto rate = [](size_t count, double seconds) {
       return seconds > 0 ? static_cast<double>(count) / seconds : 0;
     };
-    log_.prefill_per_s = rate(prefill_rows_, log_.prefill_s);
-    log_.decode_per_s = rate(decode_passes_, log_.decode_s);
+    log_.model = model_->name();
+    log_.prompt_tokens = sum_.prompt_tokens;
+    log_.cached_tokens = sum_.cached_tokens;
+    log_.generated_tokens = sum_.generated_tokens;
+    log_.queue_s = sum_.queue_s;
+    log_.prefill_s = sum_.prefill_s;
+    log_.decode_s = sum_.decode_s;
+    log_.prefill_per_s = rate(sum_.prefill_rows, sum_.prefill_s);
+    log_.decode_per_s = rate(sum_.decode_passes, sum_.decode_s);
+    if (sum_.diverged_at != SIZE_MAX) {
+      log_.diverged = std::to_string(sum_.diverged_at) + ":" + end.diverged_text;
+    }
     log_.finish = FinishReasonName(end.reason);
     exchange_->SetLog(log_);
   }
@@ -147,8 +159,8 @@ class Running : public std::enable_shared_from_this<Running> {
   const std::shared_ptr<CompletionSink> sink_;
   const Clock::time_point arrived_ = Clock::now();
   std::vector<uint64_t> ids_;
-  size_t prefill_rows_ = 0, decode_passes_ = 0;
   bool failed_ = false;  // I/O thread
+  SequenceStats sum_;    // of the choices that have ended, I/O thread
   RequestLog log_;       // I/O thread
 };
 

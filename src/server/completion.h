@@ -40,6 +40,7 @@ struct ChoiceEnd {
   FinishReason reason = FinishReason::kNone;
   std::string stop_text;  // the stop string that was met; empty: none, or an end token
   SequenceStats stats;
+  std::string diverged_text;  // of the prompt around stats.diverged_at
 };
 
 // Told on the I/O thread, in order. After the last choice's OnEnd, or after OnError, nothing.

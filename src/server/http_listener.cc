@@ -243,9 +243,8 @@ void UnixSocketFile::Remove() {
 
 Result<asio::ssl::context> LoadTls(const std::string& cert, const std::string& key) {
   if (cert.empty() || key.empty()) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        "TLS needs a certificate and its key: give both --tls-cert and --tls-key");
+    return Status(StatusCode::kInvalidArgument,
+                  "TLS needs a certificate and its key: give both --tls-cert and --tls-key");
   }
   asio::ssl::context context(asio::ssl::context::tls_server);
   SSL_CTX* const native = context.native_handle();

@@ -101,6 +101,9 @@ class LlamaApi {
         return Status(StatusCode::kInvalidArgument, "messages: expected an array, found none");
       }
       ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, Get(body));
+      if (model->chat() == nullptr) {  // whose reason names the file's path
+        return Status(StatusCode::kUnsupported, "this model has no chat template that works here");
+      }
       ASSIGN_OR_RETURN(const ChatPrompt prompt, RenderChat(*model, *messages, options));
       json::object reply;
       reply["prompt"] = prompt.text;

@@ -8,6 +8,7 @@
 #include "src/server/fields.h"
 #include "src/server/http_server.h"
 #include "src/server/llama_reply.h"
+#include "src/server/timings.h"
 
 namespace sluice {
 
@@ -27,8 +28,6 @@ json::object ProbJson(int32_t id, const std::string& piece, float logprob) {
           {"logprob", std::isfinite(logprob) ? static_cast<double>(logprob) : kLeastLogprob}};
 }
 
-double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
-
 const char* StopType(const ChoiceEnd& end, bool out_of_time) {
   if (out_of_time || end.reason == FinishReason::kLength) return "limit";
   if (end.reason != FinishReason::kStop) return "none";
@@ -36,22 +35,6 @@ const char* StopType(const ChoiceEnd& end, bool out_of_time) {
 }
 
 }  // namespace
-
-json::object LlamaTimings(const SequenceStats& stats) {
-  const auto prompt_n =
-      static_cast<double>(stats.prompt_tokens - std::min(stats.prompt_tokens, stats.cached_tokens));
-  const auto predicted_n = static_cast<double>(stats.generated_tokens);
-  const double prompt_ms = stats.prefill_s * 1e3, predicted_ms = stats.decode_s * 1e3;
-  return {{"cache_n", stats.cached_tokens},
-          {"prompt_n", static_cast<uint64_t>(prompt_n)},
-          {"prompt_ms", prompt_ms},
-          {"prompt_per_token_ms", Ratio(prompt_ms, prompt_n)},
-          {"prompt_per_second", Ratio(prompt_n, stats.prefill_s)},
-          {"predicted_n", stats.generated_tokens},
-          {"predicted_ms", predicted_ms},
-          {"predicted_per_token_ms", Ratio(predicted_ms, predicted_n)},
-          {"predicted_per_second", Ratio(predicted_n, stats.decode_s)}};
-}
 
 json::object SelectFields(const json::object& object, const std::vector<std::string>& paths) {
   json::object selected;
@@ -122,9 +105,10 @@ json::object LlamaAnswer::TimingsSoFar(const Choice& choice, size_t index) const
   SequenceStats stats;
   stats.prompt_tokens = options_.prompt_tokens[index];
   stats.generated_tokens = choice.predicted;
+  stats.decode_passes = choice.predicted - std::min<size_t>(choice.predicted, 1);
   stats.prefill_s = seconds(choice.first_token - started_);
   stats.decode_s = seconds(Clock::now() - choice.first_token);
-  return LlamaTimings(stats);
+  return Timings(stats);
 }
 
 void LlamaAnswer::OnPrefill(size_t index, size_t processed, size_t total) {
@@ -157,7 +141,7 @@ json::object LlamaAnswer::Last(const ChoiceEnd& end) {
   last["stop_type"] = StopType(end, out_of_time);
   last["stopping_word"] = end.stop_text;
   last["tokens_cached"] = end.stats.cached_tokens;
-  last["timings"] = LlamaTimings(end.stats);
+  last["timings"] = Timings(end.stats, end.diverged_text);
   return options_.response_fields.empty() ? last : SelectFields(last, options_.response_fields);
 }
 

@@ -69,8 +69,6 @@ class LlamaAnswer : public CompletionSink {
   bool streaming_ = false;
 };
 
-// prompt_n, prompt_ms ... predicted_per_second. Speeds of nothing are 0.
-boost::json::object LlamaTimings(const SequenceStats& stats);
 // The fields named by paths ("content", "generation_settings/n_predict"), each under its path;
 // missing ones are left out.
 boost::json::object SelectFields(const boost::json::object& object,

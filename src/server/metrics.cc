@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/machine/memory_use.h"
 #include "src/server/dialects.h"
 
 namespace sluice {
@@ -146,6 +147,8 @@ struct Metrics::Families {
       Spread("vllm:request_prompt_tokens", "Tokens of a request's prompt.");
   Family<Histogram>& generated_tokens =
       Spread("vllm:request_generation_tokens", "Tokens generated for a request.");
+  Family<Histogram>& computed_tokens =
+      Spread("vllm:request_prefill_kv_computed_tokens", "Prompt tokens that were not cached.");
   Family<Histogram>& most_tokens =
       Spread("vllm:request_params_max_tokens", "Tokens a request asked for at most.");
   Family<Counter>& refused = Count("sluice:requests_refused_total", "Requests refused, by reason.");
@@ -186,7 +189,7 @@ void Metrics::Ended(const std::string& model, const SequenceStats& stats, Finish
   observe(f.prompt_tokens, kTokens, static_cast<double>(stats.prompt_tokens));
   observe(f.generated_tokens, kTokens, static_cast<double>(stats.generated_tokens));
   if (max_tokens != SIZE_MAX) observe(f.most_tokens, kTokens, static_cast<double>(max_tokens));
-  f.read_bytes.Add(labels).Increment(static_cast<double>(stats.decode_bytes));
+  observe(f.computed_tokens, kTokens, static_cast<double>(stats.prefill_rows));
 }
 
 void Metrics::Refused(const std::string& model, const std::string& why) {
@@ -223,6 +226,40 @@ void AddVllm(const std::vector<ModelGauges>& models, Exposition& out) {
                [](const ModelGauges& m) { return m.engine.prefill_tokens; });
   out.PerModel("vllm:generation_tokens_total", "counter", "Tokens generated.", models,
                [](const ModelGauges& m) { return m.engine.generated_tokens; });
+}
+
+// Tokens of a pass, as a histogram.
+void AddStepSizes(const std::vector<ModelGauges>& models, Exposition& out) {
+  const std::string name = "vllm:iteration_tokens_total";
+  out.Head(name, "histogram", "Tokens of a pass.");
+  for (const ModelGauges& m : models) {
+    const Labels labels{{"model_name", m.model}, {"engine", "0"}};
+    uint64_t count = 0;
+    for (size_t i = 0; i < kStepSizes; ++i) {
+      count += m.engine.step_sizes[i];
+      Labels with = labels;
+      with.emplace_back("le",
+                        i + 1 < kStepSizes ? Number(std::ldexp(1.0, static_cast<int>(i))) : "+Inf");
+      out.Sample(name + "_bucket", with, static_cast<double>(count));
+    }
+    out.Sample(name + "_sum", labels,
+               static_cast<double>(m.engine.prefill_tokens + m.engine.generated_tokens));
+    out.Sample(name + "_count", labels, static_cast<double>(count));
+  }
+}
+
+// What does not change while a model is loaded.
+void AddConfig(const std::vector<ModelGauges>& models, Exposition& out) {
+  out.Head("vllm:cache_config_info", "gauge", "The memory for keys and values.");
+  for (const ModelGauges& m : models) {
+    out.Sample("vllm:cache_config_info",
+               {{"model_name", m.model},
+                {"engine", "0"},
+                {"block_size", std::to_string(kSpan)},
+                {"pages", std::to_string(m.engine.pages)},
+                {"max_num_seqs", std::to_string(m.engine.max_sequences)}},
+               1);
+  }
 }
 
 // llama-server's have no labels: sums over the models.
@@ -270,6 +307,19 @@ void AddOurs(const std::vector<ModelGauges>& models, Exposition& out) {
                [](const ModelGauges& m) { return m.engine.last_step_tokens; });
   out.PerModel("sluice:weight_bytes_per_token", "gauge", "Weights that one token reads.", models,
                [](const ModelGauges& m) { return m.weight_bytes_per_token; });
+  out.PerModel("sluice:decode_read_bytes_total", "counter",
+               "Weights, keys and values read by pure decode passes.", models,
+               [](const ModelGauges& m) { return m.engine.decode_bytes; });
+  out.PerModel("sluice:read_bandwidth_bytes_per_second", "gauge",
+               "What the decode threads read from memory at most: the ceiling.", models,
+               [](const ModelGauges& m) { return m.engine.read_bandwidth_gb_s * 1e9; });
+  out.PerModel("sluice:decode_ceiling_ratio", "gauge",
+               "Share of the ceiling that decode has reached so far; 1 is all.", models,
+               [](const ModelGauges& m) {
+                 const double reached =
+                     Rate(static_cast<double>(m.engine.decode_bytes), m.engine.decode_s);
+                 return Rate(reached, m.engine.read_bandwidth_gb_s * 1e9);
+               });
   out.PerModel("sluice:kv_pages", "gauge", "Pages of the memory for keys and values.", models,
                [](const ModelGauges& m) { return m.engine.pages; });
   out.PerModel("sluice:kv_pages_free", "gauge", "Of these, empty.", models,
@@ -278,6 +328,14 @@ void AddOurs(const std::vector<ModelGauges>& models, Exposition& out) {
                [](const ModelGauges& m) { return m.engine.kept_pages; });
   out.PerModel("sluice:prefix_cache_evictions_total", "counter", "Blocks given up for room.",
                models, [](const ModelGauges& m) { return m.engine.cache_evictions; });
+}
+
+void AddProcess(Exposition& out) {
+  const MemoryUse use = ThisProcessMemory();
+  out.Head("sluice:resident_bytes", "gauge", "Memory of the process in RAM.");
+  out.Sample("sluice:resident_bytes", {}, static_cast<double>(use.rss_bytes));
+  out.Head("sluice:major_faults_total", "counter", "Page faults that read a disk.");
+  out.Sample("sluice:major_faults_total", {}, static_cast<double>(use.major_faults));
 }
 
 void AddHttp(const HttpCounters& http, Exposition& out) {
@@ -307,9 +365,12 @@ void AddHttp(const HttpCounters& http, Exposition& out) {
 std::string Metrics::Text(const std::vector<ModelGauges>& models, const HttpCounters& http) const {
   Exposition out;
   AddVllm(models, out);
+  AddStepSizes(models, out);
+  AddConfig(models, out);
   for (const MetricFamily& family : families_->registry.Collect()) out.Add(family);
   AddLlama(models, out);
   AddOurs(models, out);
+  AddProcess(out);
   AddHttp(http, out);
   return std::move(out).text();
 }

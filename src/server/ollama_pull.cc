@@ -73,11 +73,14 @@ json::object PullStatus(std::string_view line, const std::string& argument,
     const int64_t completed = fields.Int("completed", 0, 0, INT64_MAX);
     const int64_t total = fields.Int("total", 0, 0, INT64_MAX);
     const std::string title = fields.String("title", argument);
-    if (fields.status().ok() && total > 0) {
-      return {{"status", "pulling " + WithoutFolder(title, folder)},
-              {"digest", DigestOf(title)},
-              {"total", total},
-              {"completed", std::min(completed, total)}};
+    if (fields.status().ok() && parsed.get_object().contains("completed")) {
+      json::object status;
+      status["status"] = "pulling " + WithoutFolder(title, folder);
+      if (total == 0) return status;  // how much there is will show
+      status["digest"] = DigestOf(title);
+      status["total"] = total;
+      status["completed"] = std::min(completed, total);
+      return status;
     }
   }
   json::object status;

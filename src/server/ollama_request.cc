@@ -188,6 +188,10 @@ class RequestReader {
     const json::array* messages = fields_.Array("messages");
     RETURN_IF_ERROR(fields_.status());
     if (messages == nullptr) return Refuse("messages: expected an array, found none");
+    if (model_.chat() == nullptr) {
+      return Refuse("\"" + Printable(out_.answer.model, 200) +
+                    "\" does not support chat: it has no chat template that works here");
+    }
     if (tools_ != nullptr && tools_->empty()) tools_ = nullptr;
     if (tools_ != nullptr && !TemplateKnowsTools(model_.chat_source())) {
       return Refuse("\"" + Printable(out_.answer.model, 200) + "\" does not support tools");

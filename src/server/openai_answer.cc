@@ -6,6 +6,7 @@
 
 #include "src/server/fields.h"
 #include "src/server/http_server.h"
+#include "src/server/timings.h"
 #include "src/text/unicode.h"
 
 namespace sluice {
@@ -25,8 +26,6 @@ const char* ErrorCode(StatusCode code) {
       return "";
   }
 }
-
-double Rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
 }  // namespace
 
@@ -69,6 +68,7 @@ void OpenAiAnswer::OnEnd(const ChoiceEnd& end) {
   choice.stats = end.stats;
   choice.reason = end.reason;
   choice.stop_text = end.stop_text;
+  choice.diverged_text = end.diverged_text;
   if (options_.include_stop && !end.stop_text.empty()) {
     TokenDelta stop;
     stop.choice = end.choice;
@@ -92,7 +92,7 @@ void OpenAiAnswer::EndStream() {
     json::object chunk = Frame(chunk_object_);
     chunk["choices"] = json::array();
     chunk["usage"] = Usage();
-    chunk["timings"] = Timings();
+    chunk["timings"] = AllTimings();
     SendEvent("", chunk);
   }
   SendText("data: [DONE]\n\n");
@@ -103,7 +103,7 @@ void OpenAiAnswer::EndWhole() {
   json::object body;
   FillBody(body);
   body["usage"] = Usage();
-  body["timings"] = Timings();
+  body["timings"] = AllTimings();
   RespondJson(*exchange_, body);
 }
 
@@ -124,7 +124,7 @@ void OpenAiAnswer::SendChunk(std::string_view object, json::array choices, size_
   } else if (options_.include_usage) {
     chunk["usage"] = nullptr;
   }
-  if (last && !options_.include_usage) chunk["timings"] = Timings();
+  if (last && !options_.include_usage) chunk["timings"] = AllTimings();
   SendEvent("", chunk);
 }
 
@@ -168,28 +168,14 @@ json::object OpenAiAnswer::Usage() const {
   return usage;
 }
 
-// In llama-server's words; of several choices the sums.
-json::object OpenAiAnswer::Timings() const {
-  double prompt = 0, cached = 0, generated = 0, passes = 0, prompt_s = 0, generated_s = 0;
+json::object OpenAiAnswer::AllTimings() const {
+  SequenceStats sum;
+  std::string diverged;
   for (const Choice& c : choices_) {
-    cached += static_cast<double>(c.stats.cached_tokens);
-    prompt += static_cast<double>(c.stats.prompt_tokens - c.stats.cached_tokens);
-    generated += static_cast<double>(c.stats.generated_tokens);
-    passes += static_cast<double>(c.stats.decode_passes);
-    prompt_s += c.stats.prefill_s;
-    generated_s += c.stats.decode_s;
+    AddStats(c.stats, &sum);
+    diverged = c.diverged_text;
   }
-  const auto whole = [](double count) { return static_cast<int64_t>(count); };
-  // The first token comes from the prompt's last pass, so it is not one of decode's.
-  return {{"cache_n", whole(cached)},
-          {"prompt_n", whole(prompt)},
-          {"prompt_ms", prompt_s * 1e3},
-          {"prompt_per_token_ms", Rate(prompt_s * 1e3, prompt)},
-          {"prompt_per_second", Rate(prompt, prompt_s)},
-          {"predicted_n", whole(generated)},
-          {"predicted_ms", generated_s * 1e3},
-          {"predicted_per_token_ms", Rate(generated_s * 1e3, passes)},
-          {"predicted_per_second", Rate(passes, generated_s)}};
+  return Timings(sum, diverged);
 }
 
 const char* OpenAiAnswer::FinishName(size_t i, bool called_tools) const {

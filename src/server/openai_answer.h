@@ -57,7 +57,7 @@ class OpenAiAnswer : public CompletionSink {
   struct Choice {
     SequenceStats stats;
     FinishReason reason = FinishReason::kNone;
-    std::string stop_text;
+    std::string stop_text, diverged_text;
     size_t tokens = 0;            // so far
     size_t reasoning_tokens = 0;  // of these
     std::vector<int32_t> ids;     // if they are to be returned
@@ -83,7 +83,7 @@ class OpenAiAnswer : public CompletionSink {
   void SendEvent(std::string_view name, const boost::json::value& data);  // name empty: none
   void SendText(std::string event);
   boost::json::object Usage() const;
-  boost::json::object Timings() const;
+  boost::json::object AllTimings() const;  // sums over the choices
   const char* FinishName(size_t choice, bool called_tools) const;
   Exchange& exchange() { return *exchange_; }
   bool streaming() const { return streaming_; }  // something was sent

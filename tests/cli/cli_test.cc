@@ -216,6 +216,10 @@ TEST_F(CliTest, ErrorsAreOneLineAndTellUsageFromFailure) {
                                              {"-n", "0"},
                                              {"--logit-bias", "x"},
                                              {"--samplers", "magic"},
+                                             {"--grammar", "root ::= x"},
+                                             {"--grammar", "root ::= \"a\"", "-j", "{}"},
+                                             {"--json-schema", "{"},
+                                             {"-j", "{\"not\":{}}"},
                                              {"--relaxed", "--portable"},
                                              {"-c", "4"}}) {
     std::vector<std::string> arguments = {"run", model_, "-p", "a few words more"};

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "src/server/timings.h"
 #include "tests/server/recorded_exchange.h"
 
 namespace sluice {
@@ -30,6 +31,7 @@ ChoiceEnd EndOf(size_t choice, FinishReason reason, size_t generated, std::strin
   end.stats.prompt_tokens = 10;
   end.stats.cached_tokens = 4;
   end.stats.generated_tokens = generated;
+  end.stats.decode_passes = generated;
   end.stats.prefill_s = 0.5;
   end.stats.decode_s = 0.25;
   return end;
@@ -189,7 +191,7 @@ TEST_F(LlamaAnswerTest, FieldsThatWereAskedFor) {
 }
 
 TEST_F(LlamaAnswerTest, SpeedsOfNothingAreZero) {
-  const json::object timings = LlamaTimings(SequenceStats());
+  const json::object timings = Timings(SequenceStats());
   for (const auto& entry : timings) EXPECT_EQ(entry.value().to_number<double>(), 0) << entry.key();
 }
 

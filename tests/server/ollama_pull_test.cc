@@ -41,6 +41,11 @@ TEST(OllamaPullTest, LinesOfNumbersAreProgress) {
   EXPECT_EQ(status.at("digest").as_string().size(), 7u + 64u);
 }
 
+TEST(OllamaPullTest, ATotalThatIsNotKnownIsNotTold) {
+  EXPECT_EQ(PullStatus("{\"completed\": 5, \"total\": 0}", "m", ""),
+            (json::object{{"status", "pulling m"}}));
+}
+
 TEST(OllamaPullTest, OtherLinesAreWordsWithoutOurFolders) {
   const auto words = [](std::string_view line) {
     return std::string(PullStatus(line, "m", "/home/a/models").at("status").as_string());

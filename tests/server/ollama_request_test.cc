@@ -143,6 +143,11 @@ TEST_F(OllamaRequestTest, AModelWithoutTemplateGoesOnFromThePrompt) {
   EXPECT_EQ(refused(R"({"prompt": "hi", "system": "x"})", false), StatusCode::kInvalidArgument);
   EXPECT_EQ(refused(R"({"messages": [{"role": "user", "content": "x"}]})", true),
             StatusCode::kInvalidArgument);
+  const std::string message =
+      ReadOllamaRequest(Parse(R"({"messages": [{"role": "user"}]})"), true, *base.model())
+          .status()
+          .message();
+  EXPECT_EQ(message.find(base.folder()), std::string::npos) << message;
   EXPECT_EQ(refused(R"({"prompt": "hi", "think": true})", false), StatusCode::kInvalidArgument);
 }
 
