@@ -42,24 +42,22 @@ class HarmonyParser : public ChatOutputParser {
   enum class Target { kContent, kReasoning, kCall };
 
   bool AdvanceHeader(bool end) {
-    const size_t at = pending_.find(kMessage);
-    if (at != pending_.npos) {
-      ReadHeader(std::string_view(pending_).substr(0, at));
-      pending_.erase(0, at + kMessage.size());
-      in_header_ = false;
-      return true;
-    }
     const size_t first = pending_.find_first_not_of(' ');
     if (first == pending_.npos) return false;
     const std::string_view rest = std::string_view(pending_).substr(first);
-    const bool may_be =
-        pending_.size() < kMostHeader &&
-        std::any_of(
-            std::begin(kHeads), std::end(kHeads),
-            [&](auto head) { return rest.starts_with(head) || (!end && head.starts_with(rest)); });
-    if (may_be) return false;
+    const bool begins = std::any_of(std::begin(kHeads), std::end(kHeads),
+                                    [&](auto head) { return rest.starts_with(head); });
+    const bool may_begin = std::any_of(std::begin(kHeads), std::end(kHeads),
+                                       [&](auto head) { return head.starts_with(rest); });
+    if (!begins && may_begin && !end) return false;
+    const size_t at = begins ? pending_.substr(0, kMostHeader).find(kMessage) : pending_.npos;
+    in_header_ = begins && at == pending_.npos && pending_.size() < kMostHeader;
+    if (in_header_) return false;
     target_ = Target::kContent;  // an answer without channels, as one held to a grammar is
-    in_header_ = false;
+    if (at != pending_.npos) {
+      ReadHeader(std::string_view(pending_).substr(0, at));
+      pending_.erase(0, at + kMessage.size());
+    }
     return true;
   }
 

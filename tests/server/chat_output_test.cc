@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
-#include <map>
+#include <iterator>
+
+#include "src/base/random.h"
 
 namespace sluice {
 namespace {
@@ -303,6 +305,78 @@ TEST(ChatOutput, EveryCutInTwoGivesTheSame) {
       ASSERT_EQ(said.content, c.expected.content) << c.name << ", at " << cut;
       ASSERT_EQ(said.reasoning, c.expected.reasoning) << c.name << ", at " << cut;
       ASSERT_EQ(said.calls, c.expected.calls) << c.name << ", at " << cut;
+    }
+  }
+}
+
+// Marks, brackets and words in any order: whatever it means, it means the same in every cut.
+TEST(ChatOutput, NonsenseIsTheSameInEveryCut) {
+  const std::string pieces[] = {"<think>",
+                                "</think>",
+                                "<tool_call>",
+                                "</tool_call>",
+                                "<function=f>",
+                                "</function>",
+                                "<parameter=text>",
+                                "</parameter>",
+                                "[TOOL_CALLS]",
+                                "[ARGS]",
+                                "f",
+                                "{",
+                                "}",
+                                "[",
+                                "]",
+                                "\"",
+                                "name",
+                                ":",
+                                ",",
+                                "\"name\": \"f\"",
+                                "\"arguments\": {",
+                                "\n",
+                                " ",
+                                "\u00E9",
+                                "\\",
+                                "<|python_tag|>",
+                                "{\"name\": \"f\", \"parameters\": {",
+                                "<",
+                                "<|",
+                                "|>",
+                                "<|channel|>",
+                                "<|message|>",
+                                "<|end|>",
+                                "<|start|>",
+                                "assistant",
+                                "final",
+                                "analysis",
+                                " to=functions.f",
+                                "<|tool_call>",
+                                "call:f{",
+                                "<tool_call|>",
+                                "<|\"|>",
+                                "<|tool_calls_section_begin|>",
+                                "<|tool_call_begin|>",
+                                "<|tool_call_argument_begin|>",
+                                "<|tool_call_end|>",
+                                "<|tool_calls_section_end|>",
+                                "<|START_ACTION|>",
+                                "<|END_ACTION|>",
+                                "<|START_RESPONSE|>"};
+  const char* sources[] = {kQwen,    kQwenCoder, kLlama, kMistral, kGranite, kNemotron,
+                           kCommand, kDeepSeek,  kKimi,  kGemma,   kHarmony};
+  for (uint64_t round = 0; round < 2000; ++round) {
+    uint64_t draws = 0;
+    const auto draw = [&](size_t n) {
+      return static_cast<size_t>(RandomBits(1, round, draws++) % n);
+    };
+    const char* source = sources[draw(std::size(sources))];
+    std::string text;
+    for (size_t n = draw(20); n > 0; --n) text += pieces[draw(std::size(pieces))];
+    const Said whole = Read(Options(source), text, text.size() + 1);
+    for (const size_t size : {size_t{1}, 2 + draw(5)}) {
+      const Said cut = Read(Options(source), text, size);
+      ASSERT_EQ(cut.content, whole.content) << source << ": " << text;
+      ASSERT_EQ(cut.reasoning, whole.reasoning) << source << ": " << text;
+      ASSERT_EQ(cut.calls, whole.calls) << source << ": " << text;
     }
   }
 }

@@ -343,5 +343,19 @@ TEST_F(OpenAiRequestTest, AnswersAreTheSameWholeAndStreamed) {
   }
 }
 
+// A control token has a text only where it is to be shown.
+TEST_F(OpenAiRequestTest, ControlTokensAreShownOnRequest) {
+  for (const bool shown : {false, true}) {
+    const OpenAiRequest request =
+        Completion(std::string(R"(, "max_tokens": 2, "logit_bias": {"1": 1000})") +
+                   (shown ? R"(, "skip_special_tokens": false)" : ""));
+    auto exchange = std::make_shared<FakeExchange>();
+    auto answer = std::make_shared<CompletionAnswer>(request.answer, exchange);
+    ASSERT_TRUE(Complete(model(), request.call, exchange, answer).ok());
+    ASSERT_TRUE(exchange->Wait());
+    EXPECT_EQ(exchange->Body().at_pointer("/choices/0/text").as_string(), shown ? "<s><s>" : "");
+  }
+}
+
 }  // namespace
 }  // namespace sluice
