@@ -120,7 +120,10 @@ void LlamaAnswer::OnPrefill(size_t index, size_t processed, size_t total) {
 }
 
 void LlamaAnswer::WriteEvent(const json::object& event) {
-  if (!streaming_) exchange_->StartStream(200, "text/event-stream");
+  if (!streaming_) {
+    exchange_->StartStream(200, "text/event-stream",
+                           {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
+  }
   streaming_ = true;
   exchange_->Write("data: " + ToJson(event) + "\n\n");
 }

@@ -148,7 +148,11 @@ HttpHeaders OllamaAnswer::Headers() const {
 }
 
 void OllamaAnswer::WriteLine(const boost::json::object& line) {
-  if (!started_) exchange_->StartStream(200, "application/x-ndjson", Headers());
+  if (!started_) {
+    HttpHeaders headers = Headers();
+    headers.emplace_back("X-Accel-Buffering", "no");  // proxies would keep tokens back
+    exchange_->StartStream(200, "application/x-ndjson", std::move(headers));
+  }
   started_ = true;
   exchange_->Write(ToJson(line) + "\n");
 }

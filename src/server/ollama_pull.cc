@@ -143,7 +143,9 @@ void PullJobs::Run(Job* job, const std::string& argument, bool stream,
   };
   json::object status;
   status["status"] = "pulling manifest";
-  if (stream) exchange->StartStream(200, "application/x-ndjson");
+  if (stream) {
+    exchange->StartStream(200, "application/x-ndjson", {{"X-Accel-Buffering", "no"}});
+  }
   write(status);
   std::string line, last_words;
   while (job->process->ReadLine(&line)) {

@@ -102,6 +102,7 @@ TEST_F(LlamaAnswerTest, StreamsAnEventForEachTextAndTheTotalsLast) {
   answer->OnToken(Token(0, 7, ""));
   answer->OnEnd(EndOf(0, FinishReason::kLength, 3));
   EXPECT_EQ(exchange_->type(), "text/event-stream");
+  EXPECT_EQ(exchange_->header("X-Accel-Buffering"), "no");
   EXPECT_EQ(exchange_->ended(), 1);
   const std::vector<json::object> events = Events();
   ASSERT_EQ(events.size(), 2u);

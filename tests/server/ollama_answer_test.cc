@@ -61,6 +61,7 @@ TEST_F(OllamaAnswerTest, StreamsOneLineForEachText) {
   Tell({Token(5, "Hel"), Token(6, ""), Token(7, "lo")}, EndOf(FinishReason::kStop, 4, 1, 3));
   EXPECT_EQ(exchange_->status(), 200);
   EXPECT_EQ(exchange_->type(), "application/x-ndjson");
+  EXPECT_EQ(exchange_->header("X-Accel-Buffering"), "no");
   EXPECT_EQ(exchange_->ended(), 1);
   const std::vector<json::object> lines = Lines();
   ASSERT_EQ(lines.size(), 3u);

@@ -1,12 +1,15 @@
 """Prometheus itself scrapes /metrics; what it made of them is asked from its query API."""
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -31,7 +34,9 @@ QUERIES = [
 ]
 NAMES = ["vllm:prefix_cache_hits_total", "vllm:kv_cache_usage_perc", "llamacpp:prompt_tokens_total",
          "llamacpp:predicted_tokens_seconds", "sluice:kv_pages_free", "sluice:http_requests_total",
-         "sluice:decode_read_bytes_total", "sluice:weight_bytes_per_token"]
+         "sluice:decode_read_bytes_total", "sluice:weight_bytes_per_token", "sluice:resident_bytes"]
+
+UNTIL_IT_HAPPENS = ["sluice:requests_refused_total"]  # not there
 
 
 def complete():
@@ -117,6 +122,30 @@ def ask(prometheus):
                  ("counter", "gauge", "histogram"))
 
 
+def dashboard_expressions():
+    file = pathlib.Path(__file__).parents[3] / "deploy" / "grafana.json"
+    for panel in json.loads(file.read_text())["panels"]:
+        for target in panel.get("targets", []):
+            yield panel["title"], (target["expr"].replace("$__rate_interval", "1m")
+                                   .replace("$model", ".*"))
+
+
+def check_dashboard(prometheus):
+    """Prometheus takes every expression of the dashboard, and knows each metric in it."""
+    described = {entry["metric"] for entry in prometheus.get("/api/v1/targets/metadata")}
+    for title, expression in dashboard_expressions():
+        try:
+            prometheus.values(expression)
+            refused = ""
+        except urllib.error.HTTPError as error:
+            refused = error.read().decode()
+        names = re.findall(r"(?:vllm|llamacpp|sluice):\w+", expression)
+        unknown = [name for name in names if name not in described and
+                   re.sub("_(bucket|sum|count)$", "", name) not in described and
+                   name not in UNTIL_IT_HAPPENS]
+        checks.equal(f"dashboard: {title}", (refused, unknown, bool(names)), ("", [], True))
+
+
 def main():
     program = shutil.which("prometheus")
     if program is None:
@@ -128,6 +157,7 @@ def main():
         prometheus = Prometheus(program, folder)
         try:
             ask(prometheus)
+            check_dashboard(prometheus)
         finally:
             prometheus.stop()
 
