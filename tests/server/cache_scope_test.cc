@@ -17,6 +17,8 @@ class CacheScopeTest : public testing::Test {
   void Serve(bool scope_by_key) {
     ServedModelOptions options = served_.options();
     options.scope_by_key = scope_by_key;
+    options.service.engine.prefix_cache = true;
+    options.service.runner.sequences = 8;  // room for what is kept
     Result<std::shared_ptr<ServedModel>> model = ServedModel::Load(served_.entry(), options);
     ASSERT_TRUE(model.ok()) << model.status().message();
     HostOptions host_options;
