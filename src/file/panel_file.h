@@ -1,7 +1,8 @@
 // The sidecar of a GGUF: its matrices in panel form, converted once, then mapped
 // read-only and shared by all processes. It lies in the cache folder under a
-// name made of the GGUF's content and the time of its last change, so that a moved
-// model finds it and a changed one does not. Made and read by src/model/weight_store.
+// name made of which file the GGUF is, the time of its last change and samples of its
+// content, so that no other model finds it; one that was changed or renamed in place
+// has it written again. Made and read by src/model/weight_store.
 #ifndef SLUICE_SRC_FILE_PANEL_FILE_H_
 #define SLUICE_SRC_FILE_PANEL_FILE_H_
 
@@ -35,8 +36,8 @@ class PanelFile {
   // Where the sidecar of `gguf` belongs.
   static Result<std::string> PathOf(const Gguf& gguf);
 
-  // kNotFound: there is none; kCorrupt: there is one that contradicts itself or `gguf` (write it
-  // again).
+  // kNotFound: there is none; kCorrupt: there is one that contradicts itself or `gguf`, or was
+  // made before `gguf` was last touched (write it again).
   static Result<std::unique_ptr<PanelFile>> Open(const Gguf& gguf);
 
   // Converts `tensors` (those without a panel form are left out) and puts the file into place. On

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <thread>
 
 #include "src/base/random.h"
@@ -155,14 +156,55 @@ TEST_F(PanelFileTest, HoldsOnlyWhatWasAskedFor) {
   EXPECT_EQ((*panels)->Find("Q8_0.weight"), nullptr);
 }
 
-TEST_F(PanelFileTest, BelongsToTheContentNotToThePath) {
+// Sets bytes [at, at + 8) of a file and puts its time of modification back.
+void EditKeepingTheTime(const std::string& path, uint64_t at) {
+  const auto time = std::filesystem::last_write_time(path);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(at))
+      .write("\x5a\xa5\x5a\xa5\x5a\xa5\x5a\xa5", 8);
+  std::filesystem::last_write_time(path, time);
+}
+
+std::unique_ptr<Gguf> OpenModel(const std::string& path) {
+  auto gguf = Gguf::Open(path);
+  EXPECT_TRUE(gguf.ok()) << gguf.status().message();
+  return *std::move(gguf);
+}
+
+// A large tensor, so that most of its bytes are in no sample.
+std::string WriteLargeModel(const std::string& path) {
+  GgufWriter writer;
+  writer.AddString("general.architecture", "llama");
+  const Format& format = *FindFormat("Q8_0");
+  const uint64_t shape[] = {1024, 4096};
+  const Bytes bytes(format.RowBytes(1024) * 4096, 1);
+  writer.AddTensor("a", format.gguf_type, shape, bytes);
+  EXPECT_TRUE(writer.Write(path).ok());
+  return path;
+}
+
+TEST_F(PanelFileTest, BelongsToOneFile) {
   ASSERT_TRUE(Write().ok());
   std::filesystem::rename(folder_.path("model.gguf"), folder_.path("moved.gguf"));
-  const auto moved = Gguf::Open(folder_.path("moved.gguf"));
-  ASSERT_TRUE(moved.ok());
-  EXPECT_TRUE(PanelFile::Open(**moved).ok());
+  // The time of change has moved; the sidecar is found and is to be written again in its place.
+  const auto moved = OpenModel(folder_.path("moved.gguf"));
+  EXPECT_EQ(PanelFile::PathOf(*moved).value(), Path());
   const std::unique_ptr<Gguf> other = WriteModel("model.gguf", 2);
   EXPECT_EQ(PanelFile::Open(*other).status().code(), StatusCode::kNotFound);
+}
+
+// The same size, time, metadata and samples.
+TEST_F(PanelFileTest, ACopyWithOtherWeightsIsAnotherModel) {
+  const std::string first = WriteLargeModel(folder_.path("first.gguf"));
+  const std::string second = folder_.path("second.gguf");
+  std::filesystem::copy_file(first, second);
+  std::filesystem::last_write_time(second, std::filesystem::last_write_time(first));
+  EditKeepingTheTime(second, std::filesystem::file_size(second) - 20000);
+  const auto a = OpenModel(first), b = OpenModel(second);
+  const GgufTensor* tensors[] = {a->FindTensor("a")};
+  ASSERT_TRUE(PanelFile::Write(*a, tensors, Serial, nullptr).ok());
+  EXPECT_TRUE(PanelFile::Open(*a).ok());
+  EXPECT_EQ(PanelFile::Open(*b).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(PanelFileTest, AFileEditedInPlaceIsAnotherModel) {
@@ -172,9 +214,18 @@ TEST_F(PanelFileTest, AFileEditedInPlaceIsAnotherModel) {
   // The bytes stay as they are: what no sample could see must count too.
   std::filesystem::last_write_time(
       path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
-  const auto edited = Gguf::Open(path);
-  ASSERT_TRUE(edited.ok());
-  EXPECT_EQ(PanelFile::Open(**edited).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(PanelFile::Open(*OpenModel(path)).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(PanelFileTest, AFileEditedInPlaceWithItsTimePutBackIsAnotherModel) {
+  const std::string path = WriteLargeModel(folder_.path("large.gguf"));
+  auto gguf = OpenModel(path);
+  const GgufTensor* tensors[] = {gguf->FindTensor("a")};
+  ASSERT_TRUE(PanelFile::Write(*gguf, tensors, Serial, nullptr).ok());
+  EXPECT_TRUE(PanelFile::Open(*gguf).ok());
+  gguf.reset();
+  EditKeepingTheTime(path, std::filesystem::file_size(path) - 20000);
+  EXPECT_EQ(PanelFile::Open(*OpenModel(path)).status().code(), StatusCode::kCorrupt);
 }
 
 TEST_F(PanelFileTest, CutFilesAreCorrupt) {
