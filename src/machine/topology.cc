@@ -122,6 +122,11 @@ int Topology::UsableCpus() const {
   return std::max(1, std::min(cpus, static_cast<int>(whole)));
 }
 
+int Topology::RunningAtOnce(int threads) const {
+  const double quota = std::ceil(std::min(cpu_quota.value_or(cpus), 1e6));
+  return std::max(1, std::min({threads, cpus, static_cast<int>(quota)}));
+}
+
 uint64_t Topology::UsableMemoryBytes() const {
   return std::min(memory_bytes, memory_limit.value_or(memory_bytes));
 }

@@ -39,6 +39,8 @@ struct Topology {
   int DefaultThreads() const;
   // Logical CPUs that threads may keep busy: the mask and the quota rounded down, at least 1.
   int UsableCpus() const;
+  // Of so many threads, those that can run at once: the mask and the quota rounded up, at least 1.
+  int RunningAtOnce(int threads) const;
   uint64_t UsableMemoryBytes() const;  // the smaller of memory and its limit
 };
 

@@ -36,6 +36,14 @@ Topology Machine(int cores, int smt, std::optional<double> quota) {
   return machine;
 }
 
+TEST(Topology, NoMoreThreadsRunAtOnceThanHaveACpu) {
+  EXPECT_EQ(Machine(2, 1, std::nullopt).RunningAtOnce(64), 2);
+  EXPECT_EQ(Machine(2, 2, std::nullopt).RunningAtOnce(64), 4);
+  EXPECT_EQ(Machine(8, 1, std::nullopt).RunningAtOnce(3), 3);
+  EXPECT_EQ(Machine(8, 1, 1.5).RunningAtOnce(8), 2);
+  EXPECT_EQ(Machine(8, 1, 0.2).RunningAtOnce(8), 1);
+}
+
 TEST(Topology, OneThreadPerCoreWithinTheQuotaRoundedDown) {
   EXPECT_EQ(Machine(8, 2, std::nullopt).DefaultThreads(), 8);
   EXPECT_EQ(Machine(8, 2, std::nullopt).UsableCpus(), 16);
