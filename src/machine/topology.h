@@ -46,7 +46,8 @@ struct Topology {
 
 const Topology& ThisMachine();
 
-// Binds the calling thread to these CPUs (Core::cpus); false when the system refuses.
+// Binds the calling thread to these CPUs (Core::cpus); false when the system refuses, or
+// has no memory for the mask.
 bool BindThisThread(const std::vector<int>& cpus);
 // The same for a thread of this process by the kernel's number, which must be alive.
 bool BindThread(int tid, const std::vector<int>& cpus);
