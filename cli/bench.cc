@@ -112,7 +112,10 @@ class Side {
     Result<std::unique_ptr<ModelRunner>> runner = [&] {
       Progress bar("preparing weights");
       return ModelRunner::Create(setup.model, o,
-                                 [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+                                 [&](uint64_t done, uint64_t total) {
+                                   bar.Update(done, total);
+                                   return !InterruptGuard::interrupted();
+                                 });
     }();
     if (!runner.ok()) return runner.status();
     runner_ = *std::move(runner);
@@ -182,7 +185,9 @@ class Session {
     }
     for (size_t i = 0; i < Rows() && !interrupt_.interrupted(); ++i) {
       if (i > 0) Delay();
-      RETURN_IF_ERROR(RunRow(i));
+      const Status status = RunRow(i);
+      if (status.code() == StatusCode::kCancelled) break;  // interrupted while it loaded
+      RETURN_IF_ERROR(status);
     }
     printer_.End();
     if (svg && !points_.empty()) RETURN_IF_ERROR(WriteSvg(*svg));

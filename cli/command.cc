@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "cli/default_model.h"
+#include "cli/interrupt.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
 #include "cli/words.h"
@@ -19,6 +21,7 @@ namespace sluice {
 int ReportError(const std::string& command, const Status& status) {
   std::fprintf(stderr, "sluice%s%s: %s\n", command.empty() ? "" : " ", command.c_str(),
                status.message().c_str());
+  if (status.code() == StatusCode::kCancelled) return kExitInterrupted;
   const bool usage =
       status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kTooLong;
   return usage ? kExitUsage : kExitFailure;
@@ -133,11 +136,13 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
   if (!flags.gpu_layers.empty() && flags.gpu_layers != "0") {
     std::fprintf(stderr, "sluice %s: -ngl is ignored, sluice runs on the CPU\n", command.c_str());
   }
-  Result<std::unique_ptr<ModelRunner>> runner = [&] {
-    Progress bar("preparing weights");
-    return ModelRunner::Create(path, options,
-                               [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
-  }();
+  std::optional<LoadWatch> watch(std::in_place);
+  Result<std::unique_ptr<ModelRunner>> runner =
+      ModelRunner::Create(path, options, watch->progress());
+  if (runner.ok() && watch->interrupted()) {
+    return Status(StatusCode::kCancelled, path + ": interrupted while it was loaded");
+  }
+  watch.reset();
   if (runner.ok()) ReportNotes(command, (*runner)->load_note());
   return runner;
 }

@@ -183,9 +183,13 @@ Result<std::shared_ptr<ServedModel>> LoadFirst(const std::string& path,
                                                const HostOptions& options) {
   ModelEntry entry = EntryOfPath(path);
   if (!options.aliases.empty()) entry.name = options.aliases.front();
-  Progress bar("preparing weights");
-  return ServedModel::Load(entry, options.model,
-                           [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+  LoadWatch watch;
+  Result<std::shared_ptr<ServedModel>> model =
+      ServedModel::Load(entry, options.model, watch.progress());
+  if (model.ok() && watch.interrupted()) {
+    return Status(StatusCode::kCancelled, path + ": interrupted while it was loaded");
+  }
+  return model;
 }
 
 void PrintReady(const ModelHost& host, const HttpServer& server) {

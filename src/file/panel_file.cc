@@ -297,7 +297,10 @@ Status WriteBlocks(AtomicFile& file, Plan& plan, const PanelFile::ParallelFor& p
       return;
     }
     const uint64_t now = done.fetch_add(bytes) + bytes;
-    if (progress) progress(now, plan.data_bytes);
+    if (progress && !progress(now, plan.data_bytes) && !failed.exchange(true)) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      first_error = Status(StatusCode::kCancelled, "interrupted while its panels were written");
+    }
   });
   return first_error;
 }
@@ -336,7 +339,9 @@ Status PanelFile::Write(const Gguf& gguf, std::span<const GgufTensor* const> ten
                         const ParallelFor& parallel_for, const Progress& progress) {
   ASSIGN_OR_RETURN(Plan plan, MakePlan(gguf, tensors));
   ASSIGN_OR_RETURN(const std::string path, PathFor(plan.name));
-  RETURN_IF_ERROR(MakeFolders(path.substr(0, path.rfind('/'))));
+  const std::string folder = path.substr(0, path.rfind('/'));
+  RETURN_IF_ERROR(MakeFolders(folder));
+  AtomicFile::RemoveLeftovers(folder);
   ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   RETURN_IF_ERROR(file->Resize(plan.header.file_bytes));
   RETURN_IF_ERROR(WriteBlocks(*file, plan, parallel_for, progress));

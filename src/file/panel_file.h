@@ -30,8 +30,9 @@ class PanelFile {
   // Calls the function for each of 0..n-1, in any order, on any threads, and returns when all are
   // done.
   using ParallelFor = std::function<void(size_t n, const std::function<void(size_t)>&)>;
-  // Bytes written so far, of all. Called from the threads of ParallelFor.
-  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  // Bytes written so far, of all; false: give up, with kCancelled. Called from the threads of
+  // ParallelFor.
+  using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
   // Where the sidecar of `gguf` belongs.
   static Result<std::string> PathOf(const Gguf& gguf);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "src/base/atomic_file.h"
 #include "src/base/random.h"
 #include "src/file/panel_rows.h"
 #include "tests/base/temp_folder.h"
@@ -136,6 +138,7 @@ TEST_F(PanelFileTest, ProgressEndsAtTheTotal) {
   const auto progress = [&](uint64_t done, uint64_t total) {
     last = std::max(last.load(), done);
     all = total;
+    return true;
   };
   ASSERT_TRUE(PanelFile::Write(*gguf_, all_, Serial, progress).ok());
   uint64_t expected = 0;
@@ -145,6 +148,37 @@ TEST_F(PanelFileTest, ProgressEndsAtTheTotal) {
   }
   EXPECT_EQ(last, expected);
   EXPECT_EQ(all, expected);
+}
+
+TEST_F(PanelFileTest, GivesUpWhenToldAndLeavesNothing) {
+  const auto give_up = [](uint64_t, uint64_t) { return false; };
+  EXPECT_EQ(PanelFile::Write(*gguf_, all_, FourThreads, give_up).code(), StatusCode::kCancelled);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("cache/panels")), {}),
+            0);
+}
+
+TEST_F(PanelFileTest, RemovesWhatKilledWritersLeft) {
+  std::filesystem::create_directories(folder_.path("cache/panels"));
+  const pid_t child = fork();
+  if (child == 0) {  // killed in the midst of writing
+    if (!AtomicFile::Create(folder_.path("cache/panels/x.panels")).ok()) _exit(1);
+    (void)new auto(AtomicFile::Create(folder_.path("cache/panels/y.panels")));
+    raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder_.path("cache/panels")), {});
+  };
+  ASSERT_EQ(files(), 1);
+  // Kept: that of a process that lives, and what only looks like one.
+  const auto mine = AtomicFile::Create(folder_.path("cache/panels/z.panels"));
+  ASSERT_TRUE(mine.ok());
+  WriteFile(folder_.path("cache/panels/notes.tmp"), Pattern(1, 0));
+  ASSERT_TRUE(Write().ok());
+  EXPECT_EQ(files(), 3);
+  EXPECT_TRUE((*mine)->Commit().ok());
 }
 
 TEST_F(PanelFileTest, HoldsOnlyWhatWasAskedFor) {
