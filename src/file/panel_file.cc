@@ -24,6 +24,7 @@
 #include "src/base/cache_folder.h"
 #include "src/base/checked_math.h"
 #include "src/base/printable.h"
+#include "src/base/small_file.h"
 #include "src/file/byte_reader.h"
 #include "src/file/panel_rows.h"
 
@@ -445,13 +446,12 @@ Status PanelFile::Verify(const ParallelFor& parallel_for) const {
 Status PanelFile::VerifyOncePerBoot(const ParallelFor& parallel_for) const {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  const std::string wanted = boot + " " + std::to_string(file_->stamp().modified_ns);
+  const std::string wanted = boot + " " + std::to_string(file_->stamp().modified_ns) + "\n";
   const std::string stamp = path() + ".verified";
-  std::string found;
-  std::getline(std::ifstream(stamp), found);
-  if (!boot.empty() && found == wanted) return Status();
+  const Result<std::string> found = ReadSmallFile(stamp, 4096);
+  if (!boot.empty() && found.ok() && *found == wanted) return Status();
   RETURN_IF_ERROR(Verify(parallel_for));
-  std::ofstream(stamp) << wanted << "\n";  // cannot be written: verified again next time
+  (void)WriteSmallFile(stamp, wanted);  // cannot be written: verified again next time
   return Status();
 }
 

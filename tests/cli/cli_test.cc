@@ -2,6 +2,7 @@
 // model, the closing line, exit codes, errors of one line, help.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -311,6 +312,23 @@ TEST_F(CliTest, DamagedPanelsAreWrittenAgain) {
   WriteFile(path, bad);
   EXPECT_EQ(Json(arguments).at("logits_hash"), before.at("logits_hash"));
   EXPECT_TRUE(ReadFile(path) == whole);
+}
+
+// Named pipes where remembered values should be; a reader or writer of one would wait for ever.
+TEST_F(CliTest, PipesInTheCacheHoldNothingUp) {
+  const std::vector<std::string> run = {"run", model_, "-p", "abc", "-n", "1", "--temp", "0"};
+  ASSERT_EQ(Sluice(run).exit_code, 0);
+  std::vector<std::string> names = {folder_.path("cache/machine.json"),
+                                    folder_.path("cache/panels/huge_pages")};
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path("cache/panels"))) {
+    if (entry.path().extension() == ".panels") names.push_back(entry.path().string() + ".verified");
+  }
+  ASSERT_EQ(names.size(), 3u);
+  for (const std::string& name : names) {
+    std::filesystem::remove(name);
+    ASSERT_EQ(mkfifo(name.c_str(), 0600), 0) << name;
+  }
+  EXPECT_EQ(Sluice(run).exit_code, 0);
 }
 
 TEST_F(CliTest, AFullDiskFallsBackAndSaysSo) {
