@@ -223,6 +223,7 @@ Status Run(ServeFlags& f) {
   f.http.ports.assign(f.ports.begin(), f.ports.end());
   ASSIGN_OR_RETURN(HostOptions options, MakeHostOptions(f));
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.name()));
+  f.model.ReportIgnored("serve");
   Metrics metrics;
   options.model.metrics = &metrics;
   ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> first, LoadFirst(path, options));

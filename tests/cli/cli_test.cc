@@ -159,6 +159,52 @@ TEST_F(CliTest, RunKnowsLlamaCppsFlags) {
   EXPECT_NE(r.err.find("ignored"), std::string::npos) << r.err;
 }
 
+TEST_F(CliTest, FlagsOfLlamaCppThatMeanNothingHereAreSaid) {
+  const std::vector<std::string> usual = {"run", "-p", "abc", "-n", "2", "--temp", "0", "-t", "1"};
+  const auto run = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = usual;
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return Sluice(arguments);
+  };
+  const std::string expected = run({model_}).out;
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"-fa", model_},
+           {"-fa", "on", model_},
+           {"--flash-attn", "off", model_},
+           {"--flash-attn=auto", model_},
+           {"-no-cnv", model_},
+           {"--no-conversation", model_},
+           {"--no-warmup", model_},
+           {"--no-mmap", model_}}) {
+    const ProgramResult r = run(flags);
+    EXPECT_EQ(r.exit_code, 0) << flags[0] << r.err;
+    EXPECT_EQ(r.out, expected) << flags[0];
+    EXPECT_NE(r.err.find("ignored"), std::string::npos) << flags[0] << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 2) << r.err;
+  }
+}
+
+TEST_F(CliTest, KeysAndValuesHaveOneType) {
+  const auto type = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"run", model_, "-p", "abc", "-n", "1"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return std::string(Json(arguments).at("kv_type").as_string());
+  };
+  EXPECT_EQ(type({"-ctk", "q8_0", "-ctv", "q8_0"}), "q8");
+  EXPECT_EQ(type({"--cache-type-k", "q8", "--cache-type-v", "q8_0"}), "q8");
+  EXPECT_EQ(type({"-ctv", "f32"}), "f32");
+  EXPECT_EQ(type({"-ctk", "f32"}), "f32");
+  EXPECT_TRUE(Sluice({"run", model_, "-p", "a", "-ctk", "f16", "-ctv", "f32"})
+                  .IsOneLineError(kUsage));
+}
+
+TEST_F(CliTest, OneModelOnly) {
+  const ProgramResult r = Sluice({"run", model_, "-m", model_, "-p", "a"});
+  EXPECT_TRUE(r.IsOneLineError(kUsage)) << r.err;
+  EXPECT_NE(r.err.find("--model"), std::string::npos) << r.err;
+  EXPECT_TRUE(Sluice({"run", "-m", model_, "-m", model_, "-p", "a"}).IsOneLineError(kUsage));
+}
+
 TEST_F(CliTest, RunEndsAtTheContext) {
   const boost::json::object o =
       Json({"run", model_, "-p", "a", "-c", "16", "--ignore-eos", "--temp", "0"});
