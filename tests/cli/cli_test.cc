@@ -282,6 +282,23 @@ TEST_F(CliTest, AloneItShowsItsHelp) {
   EXPECT_NE(r.out.find("Example"), std::string::npos);
 }
 
+TEST_F(CliTest, AWordThatIsNoCommandIsNamed) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"frob"}, {"help", "frob"}, {"frob", "--help"}}) {
+    const ProgramResult r = Sluice(words);
+    EXPECT_TRUE(r.exit_code == kUsage && r.out.empty()) << r.out << r.err;
+    EXPECT_NE(r.err.find("no command frob"), std::string::npos) << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+  }
+  EXPECT_EQ(Sluice({""}).exit_code, kUsage);
+}
+
+TEST_F(CliTest, HelpIsACommandToo) {
+  EXPECT_EQ(Sluice({"help"}).out, Sluice({"--help"}).out);
+  EXPECT_EQ(Sluice({"help", "run"}).out, Sluice({"run", "--help"}).out);
+  EXPECT_EQ(Sluice({"help", "run"}).exit_code, 0);
+}
+
 TEST_F(CliTest, FlagsThatDoNotExistAreUsage) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"fly"},
