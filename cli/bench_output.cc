@@ -152,6 +152,9 @@ boost::json::object BenchRowJson(const BenchRow& row) {
   o["weights"] = LoadModeName(row.setup.weights);
   o["huge_pages"] = row.setup.huge_pages;
   o["relaxed"] = row.setup.relaxed;
+  o["portable"] = row.setup.portable;
+  o["mlock"] = row.setup.mlock;
+  o["numa"] = row.setup.numa;
   o["ci95_low_ts"] = ci ? Optional(ci->low) : nullptr;
   o["ci95_high_ts"] = ci ? Optional(ci->high) : nullptr;
   o["gb_s"] = r.gb_s();

@@ -28,6 +28,7 @@ struct BenchTest {
 
   size_t positions() const { return depth + prompt + generate; }
   size_t tokens() const { return concurrency * (prompt + generate); }
+  bool operator==(const BenchTest&) const = default;
 };
 
 struct BenchResult {
