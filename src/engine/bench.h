@@ -60,6 +60,7 @@ struct BenchResult {
   double roof_ts() const;  // the lower of the two that are known
   bool compute_binds() const;
   double ceiling_pct() const;  // avg_ts against roof_ts
+  const char* ceiling_remark() const;  // CeilingRemark of it
 };
 
 // Context, rows and sequences that these tests need of one runner. chunk: most rows of a pass.

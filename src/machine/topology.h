@@ -41,6 +41,7 @@ struct Topology {
   int UsableCpus() const;
   // Of so many threads, those that can run at once: the mask and the quota rounded up, at least 1.
   int RunningAtOnce(int threads) const;
+  uint64_t LastCacheBytes() const { return l3_bytes > 0 ? l3_bytes : l2_bytes; }  // 0 unknown
   uint64_t UsableMemoryBytes() const;  // the smaller of memory and its limit
 };
 
