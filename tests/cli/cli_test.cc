@@ -212,6 +212,19 @@ TEST_F(CliTest, OneModelOnly) {
   EXPECT_TRUE(Sluice({"run", "-m", model_, "-m", model_, "-p", "a"}).IsOneLineError(kUsage));
 }
 
+TEST_F(CliTest, AnEmptyPromptIsSaid) {
+  const ProgramResult empty = Sluice({"run", model_, "-p", "", "-n", "1"});
+  EXPECT_NE(empty.err.find("BOS"), std::string::npos) << empty.err;
+  EXPECT_NE(Sluice({"run", model_, "-n", "1"}, "").err.find("BOS"), std::string::npos);
+  EXPECT_EQ(Sluice({"run", model_, "-p", "a", "-n", "1"}).err.find("BOS"), std::string::npos);
+}
+
+TEST_F(CliTest, ChatNeedsAModelBeforeAnythingElse) {
+  const ProgramResult r = Sluice({"chat"});
+  EXPECT_TRUE(r.IsOneLineError(kUsage)) << r.err;
+  EXPECT_NE(r.err.find("chat template"), std::string::npos) << r.err;
+}
+
 TEST_F(CliTest, RunEndsAtTheContext) {
   const boost::json::object o =
       Json({"run", model_, "-p", "a", "-c", "16", "--ignore-eos", "--temp", "0"});
@@ -298,6 +311,12 @@ TEST_F(CliTest, AWordThatIsNoCommandIsNamed) {
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
   }
   EXPECT_EQ(Sluice({""}).exit_code, kUsage);
+}
+
+TEST_F(CliTest, HelpListsTheTypesOfKeysAndValues) {
+  for (const char* command : {"run", "bench"}) {
+    EXPECT_NE(Sluice({command, "--help"}).out.find("q8_0"), std::string::npos) << command;
+  }
 }
 
 TEST_F(CliTest, HelpIsACommandToo) {
