@@ -116,11 +116,10 @@ class Side {
     SizeForTests(tests, setup.batch, &o);
     Result<std::unique_ptr<ModelRunner>> runner = [&] {
       Progress bar("preparing weights");
-      return ModelRunner::Create(setup.model, o,
-                                 [&](uint64_t done, uint64_t total) {
-                                   bar.Update(done, total);
-                                   return !InterruptGuard::interrupted();
-                                 });
+      return ModelRunner::Create(setup.model, o, [&](uint64_t done, uint64_t total) {
+        bar.Update(done, total);
+        return !InterruptGuard::interrupted();
+      });
     }();
     if (!runner.ok()) return runner.status();
     runner_ = *std::move(runner);

@@ -299,7 +299,8 @@ void BenchFlags::AddTo(CLI::App& c) {
   list("--np,--concurrency,--parallel", concurrency,
        "-np: sequences that generate together (prompts alone run one at a time)")
       ->capture_default_str();
-  list("--kv-type,--ctk,--cache-type-k", kv_type, "Keys and values: auto, f32, f16, bf16, q8 (also q8_0)")
+  list("--kv-type,--ctk,--cache-type-k", kv_type,
+       "Keys and values: auto, f32, f16, bf16, q8 (also q8_0)")
       ->capture_default_str();
   list("--ctv,--cache-type-v", value_type, "-ctv: must be what -ctk has");
   list("--weights", weights, "auto, panels, repack, gguf, as in sluice run")->capture_default_str();

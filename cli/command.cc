@@ -64,9 +64,10 @@ void ModelFlags::AddTo(CLI::App& command) {
   command.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
   kv_option_ =
       command
-          .add_option("--kv-type,--cache-type-k,--ctk", kv_type,
-                      "Keys and values in the cache: f32, f16, bf16, or q8 (also q8_0); auto: bf16\n"
-                      "on CPUs that multiply it (not with --portable), f16 on others")
+          .add_option(
+              "--kv-type,--cache-type-k,--ctk", kv_type,
+              "Keys and values in the cache: f32, f16, bf16, or q8 (also q8_0); auto: bf16\n"
+              "on CPUs that multiply it (not with --portable), f16 on others")
           ->capture_default_str();
   command.add_option("--cache-type-v,--ctv", value_type,
                      "The same as --kv-type: both have one type here");
@@ -95,9 +96,10 @@ Result<KvType> ModelFlags::KeyAndValueType() const {
   if (kv_option_ == nullptr || kv_option_->count() == 0) return value;
   ASSIGN_OR_RETURN(const KvType key, ParseKvType(kv_type, portable));
   if (key == value) return key;
-  return Status(StatusCode::kInvalidArgument,
-                "-ctk, -ctv: keys and values share one type here; expected the same of both, found " +
-                    kv_type + " and " + value_type);
+  return Status(
+      StatusCode::kInvalidArgument,
+      "-ctk, -ctv: keys and values share one type here; expected the same of both, found " +
+          kv_type + " and " + value_type);
 }
 
 void ModelFlags::ReportIgnored(const std::string& command) const {

@@ -13,8 +13,8 @@ namespace sluice {
 
 class InterruptGuard {
  public:
-  InterruptGuard();   // from here SIGINT and SIGTERM only set a flag; one guard at a time
-  ~InterruptGuard();  // as before
+  InterruptGuard();           // from here SIGINT and SIGTERM only set a flag; one guard at a time
+  ~InterruptGuard();          // as before
   static bool interrupted();  // since the guard was made; any thread
 };
 

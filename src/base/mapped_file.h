@@ -14,7 +14,8 @@
 
 namespace sluice {
 
-// What tells a file, and a state of it, from others without reading it. Times in ns since the epoch.
+// What tells a file, and a state of it, from others without reading it. Times in ns since the
+// epoch.
 struct FileStamp {
   uint64_t inode = 0;
   uint64_t modified_ns = 0;  // of the content; programs can set it as they like

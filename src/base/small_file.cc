@@ -18,8 +18,8 @@ Result<std::string> ReadSmallFile(const std::string& path, size_t most_bytes) {
   // O_NONBLOCK: opening a named pipe would wait for a writer.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    const StatusCode code = errno == ENOENT || errno == ENOTDIR ? StatusCode::kNotFound
-                                                                : StatusCode::kIo;
+    const StatusCode code =
+        errno == ENOENT || errno == ENOTDIR ? StatusCode::kNotFound : StatusCode::kIo;
     return Status(code, path + ": cannot open: " + std::strerror(errno));
   }
   struct stat info{};

@@ -59,7 +59,7 @@ struct BenchResult {
   double compute_roof_ts() const;
   double roof_ts() const;  // the lower of the two that are known
   bool compute_binds() const;
-  double ceiling_pct() const;  // avg_ts against roof_ts
+  double ceiling_pct() const;          // avg_ts against roof_ts
   const char* ceiling_remark() const;  // CeilingRemark of it
 };
 

@@ -64,7 +64,7 @@ class Gguf {
 
   virtual const std::string& path() const = 0;
   virtual uint32_t version() const = 0;
-  virtual uint64_t file_bytes() const = 0;   // of all parts
+  virtual uint64_t file_bytes() const = 0;            // of all parts
   virtual std::vector<FileStamp> stamps() const = 0;  // of each part
 
   // Metadata in file order.

@@ -362,13 +362,15 @@ Result<std::unique_ptr<PanelFile>> PanelFile::Open(const Gguf& gguf) {
   std::span<const uint8_t> directory;
   const bool good = reader.Read(&header) &&
                     std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
-                    header.layout_version == kPanelLayoutVersion && header.key == identity.content &&
-                    header.file_bytes == panels->bytes() &&
+                    header.layout_version == kPanelLayoutVersion &&
+                    header.key == identity.content && header.file_bytes == panels->bytes() &&
                     reader.ReadBytes(header.directory_bytes, &directory) &&
                     HeaderHash(header, directory) == header.hash;
   if (!good) {
-    return Status(StatusCode::kCorrupt, path + ": panel file is damaged, cut short or of an earlier state of the model, " +
-                                            std::to_string(panels->bytes()) + " bytes");
+    return Status(StatusCode::kCorrupt,
+                  path +
+                      ": panel file is damaged, cut short or of an earlier state of the model, " +
+                      std::to_string(panels->bytes()) + " bytes");
   }
   RETURN_IF_ERROR(panels->ReadDirectory(gguf, directory, header.entries));
   return panels;

@@ -143,8 +143,8 @@ TEST_F(BenchCli, ModelsAndTypesMultiply) {
 }
 
 TEST_F(BenchCli, TakesTheFlagsOfHowAModelIsHeld) {
-  const Rows rows = JsonLines({model_, "-p", "0", "-n", "1", "--portable", "--mlock",
-                               "--numa", "interleave", "--vs", "--numa off"});
+  const Rows rows = JsonLines({model_, "-p", "0", "-n", "1", "--portable", "--mlock", "--numa",
+                               "interleave", "--vs", "--numa off"});
   ASSERT_EQ(rows.size(), 2u);
   for (const boost::json::object& row : rows) {
     EXPECT_EQ(row.at("portable"), true);

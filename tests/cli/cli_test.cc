@@ -174,15 +174,15 @@ TEST_F(CliTest, FlagsOfLlamaCppThatMeanNothingHereAreSaid) {
     return Sluice(arguments);
   };
   const std::string expected = run({model_}).out;
-  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
-           {"-fa", model_},
-           {"-fa", "on", model_},
-           {"--flash-attn", "off", model_},
-           {"--flash-attn=auto", model_},
-           {"-no-cnv", model_},
-           {"--no-conversation", model_},
-           {"--no-warmup", model_},
-           {"--no-mmap", model_}}) {
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"-fa", model_},
+                                             {"-fa", "on", model_},
+                                             {"--flash-attn", "off", model_},
+                                             {"--flash-attn=auto", model_},
+                                             {"-no-cnv", model_},
+                                             {"--no-conversation", model_},
+                                             {"--no-warmup", model_},
+                                             {"--no-mmap", model_}}) {
     const ProgramResult r = run(flags);
     EXPECT_EQ(r.exit_code, 0) << flags[0] << r.err;
     EXPECT_EQ(r.out, expected) << flags[0];
@@ -201,8 +201,8 @@ TEST_F(CliTest, KeysAndValuesHaveOneType) {
   EXPECT_EQ(type({"--cache-type-k", "q8", "--cache-type-v", "q8_0"}), "q8");
   EXPECT_EQ(type({"-ctv", "f32"}), "f32");
   EXPECT_EQ(type({"-ctk", "f32"}), "f32");
-  EXPECT_TRUE(Sluice({"run", model_, "-p", "a", "-ctk", "f16", "-ctv", "f32"})
-                  .IsOneLineError(kUsage));
+  EXPECT_TRUE(
+      Sluice({"run", model_, "-p", "a", "-ctk", "f16", "-ctv", "f32"}).IsOneLineError(kUsage));
 }
 
 TEST_F(CliTest, OneModelOnly) {

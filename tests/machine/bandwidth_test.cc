@@ -25,7 +25,8 @@ TEST(Bandwidth, MoreThreadsThanCpusAreNoFaster) {
   if (cpus > 32) GTEST_SKIP() << "no team is 32 times as large as " << cpus << " CPUs";
   auto few = ThreadTeam::Create(cpus), many = ThreadTeam::Create(32 * cpus);
   ASSERT_TRUE(few.ok() && many.ok());
-  const auto one_each = MeasureReadBandwidth(**few, 0.1), in_turns = MeasureReadBandwidth(**many, 0.1);
+  const auto one_each = MeasureReadBandwidth(**few, 0.1),
+             in_turns = MeasureReadBandwidth(**many, 0.1);
   ASSERT_TRUE(one_each.ok() && in_turns.ok());
   EXPECT_LT(*in_turns, 4 * *one_each);
 }
