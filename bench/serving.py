@@ -13,8 +13,9 @@ streams, and sends both the same requests (POST /completion with token ids, gree
             TTFT, which is compared with the TTFT it had alone
   repeated  a prompt of --repeat tokens, then the same again with each server's own prefix cache: TTFT of both
 
-A gap is what a client sees: the time between two events that carry text. Beside the worst one stands what is left of
-it without the time that the hypervisor took from the busiest CPU meanwhile (steal in /proc/stat, 10 ms steps).
+A gap is what a client sees: the time between two events that carry text. Beside the longest stands what is left of
+them without the time that the hypervisor took from the CPU that lost most meanwhile (steal in /proc/stat, 10 ms steps).
+"CPUs used by others" is what other processes of this machine took: a run where it is not near 0 compares little.
 The second form opens idle connections and short streams at one sluice and checks that all are served.
 Ratios are medians of the rounds' ratios; in parentheses what the project wants, and whether it is so.
 Servers are ended by their process ids whatever happens; every wait has an end.
@@ -42,6 +43,7 @@ READY_SECONDS = 600  # the first start of sluice writes its sidecar
 REQUEST_SECONDS = 1800
 STOP_SECONDS = 20
 WARM_TOKENS = 8
+TICKS = os.sysconf("SC_CLK_TCK")
 DEFAULT_MODEL = "~/.local/share/sluice/models/gemma-3-270m-q4_k_m.gguf"
 
 
@@ -123,14 +125,36 @@ class Server:
         self.log.close()
 
 
-class Stolen:
-    """Samples, for each CPU, the time that the hypervisor gave to others."""
+def cpu_ticks():
+    """The rows of /proc/stat, one for each CPU."""
+    with open("/proc/stat") as f:
+        return [[int(n) for n in line.split()[1:]] for line in f if line.startswith("cpu") and line[3].isdigit()]
+
+
+def process_seconds(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Machine:
+    """What it did besides while a server was measured: samples, for each CPU, the time that the hypervisor gave to
+    others (stolen), and counts the time that other processes took."""
 
     PERIOD = 0.02
+
+    def __init__(self, server):
+        self.pid = server.process.pid
+
+    def others(self):
+        """CPU seconds of everything but the server and this script, so far."""
+        busy = sum(sum(row[:3]) + sum(row[5:7]) for row in cpu_ticks()) / TICKS  # not idle, not stolen
+        return busy - process_seconds(self.pid) - time.process_time()
 
     async def __aenter__(self):
         self.times, self.ticks = [], []
         self.sample()
+        self.others_before = self.others()
         self.task = asyncio.create_task(self.run())
         return self
 
@@ -138,6 +162,8 @@ class Stolen:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         self.sample()
+        with contextlib.suppress(OSError):  # the server may have died
+            self.others_cpus = max(0, self.others() - self.others_before) / (self.times[-1] - self.times[0])
 
     async def run(self):
         while True:
@@ -145,20 +171,18 @@ class Stolen:
             self.sample()
 
     def sample(self):
-        with open("/proc/stat") as f:
-            rows = [line.split() for line in f if line.startswith("cpu") and line[3].isdigit()]
         self.times.append(time.monotonic())
-        self.ticks.append([int(row[8]) for row in rows])
+        self.ticks.append([row[7] for row in cpu_ticks()])
 
     def within(self, begin, end):
         """Seconds of the CPU that lost most: the others wait for it."""
         first = max(0, bisect.bisect_right(self.times, begin) - 1)
         last = min(len(self.times) - 1, bisect.bisect_left(self.times, end))
         lost = max(b - a for a, b in zip(self.ticks[first], self.ticks[last]))
-        return lost / os.sysconf("SC_CLK_TCK")
+        return lost / TICKS
 
-    def total(self):
-        return self.within(self.times[0], self.times[-1])
+    def figures(self):
+        return {"stolen s": self.within(self.times[0], self.times[-1]), "CPUs used by others": self.others_cpus}
 
 
 def head_of(method, path, length=0, close=True):
@@ -282,13 +306,14 @@ def percentile(values, share):
     return values[min(len(values) - 1, math.ceil(share * len(values)) - 1)]
 
 
-def gap_figures(gaps, stolen):
+def gap_figures(gaps, machine):
     if not gaps:
         raise Failed("no gaps to measure: give the streams more tokens")
     seconds = [g for g, _, _ in gaps]
+    own = [max(0, g - machine.within(a, b)) for g, a, b in gaps]
     return {"gap p50 ms": 1e3 * percentile(seconds, 0.5), "gap p99 ms": 1e3 * percentile(seconds, 0.99),
-            "gap p99.9 ms": 1e3 * percentile(seconds, 0.999), "worst gap ms": 1e3 * max(seconds),
-            "worst gap less stolen ms": 1e3 * max(max(0, g - stolen.within(a, b)) for g, a, b in gaps)}
+            "gap p99.9 ms": 1e3 * percentile(seconds, 0.999), "gap p99.9 less stolen ms": 1e3 * percentile(own, 0.999),
+            "worst gap ms": 1e3 * max(seconds), "worst gap less stolen ms": 1e3 * max(own)}
 
 
 async def together(streams):
@@ -315,15 +340,15 @@ class Prompts:
 
 async def measure_streams(server, prompts, options, count):
     streams = [Stream(server.port, prompts.next(options.prompt), options.generate) for _ in range(count)]
-    async with Stolen() as stolen:
+    async with Machine(server) as machine:
         await together(streams)
     for s in streams:
         s.parse()
     begin, end = min(s.begin for s in streams), max(s.token_times[-1] for s in streams)
     ttft = [s.ttft() for s in streams]
     figures = {"tok/s": sum(s.count for s in streams) / (end - begin), "TTFT s": statistics.median(ttft),
-               "worst TTFT s": max(ttft), **gap_figures([g for s in streams for g in s.gaps()], stolen)}
-    figures["stolen s"] = stolen.within(begin, end)
+               "worst TTFT s": max(ttft), **gap_figures([g for s in streams for g in s.gaps()], machine),
+               **machine.figures()}
     events = sum(len(s.token_times) for s in streams)
     if events < 0.95 * sum(s.count for s in streams):  # text is held back until its characters are whole
         print(f"{server.name}: only {events} events for {sum(s.count for s in streams)} tokens: gaps look longer "
@@ -352,7 +377,7 @@ async def measure_long(server, prompts, options, count):
     tasks = [asyncio.create_task(s.run()) for s in running]
     try:
         await until_all_decode(running, tasks)
-        async with Stolen() as stolen:
+        async with Machine(server) as machine:
             await asyncio.sleep(1)
             late = Stream(server.port, prompts.next(options.long), WARM_TOKENS)
             await late.run()
@@ -373,7 +398,7 @@ async def measure_long(server, prompts, options, count):
     gaps = [g for s in running for g in s.parse(whole=False).gaps(late.begin, first)]
     rate = sum(sum(late.begin < t <= first for t in s.token_times) for s in running) / (first - late.begin)
     return {"long TTFT s": late.ttft(), "long TTFT alone s": alone, "long TTFT / alone": late.ttft() / alone,
-            "tok/s meanwhile": rate, **gap_figures(gaps, stolen), "stolen s": stolen.within(late.begin, first)}
+            "tok/s meanwhile": rate, **gap_figures(gaps, machine), **machine.figures()}
 
 
 async def measure_repeated(server, prompts, options):
@@ -403,47 +428,52 @@ def whole_pages(context):
     return -(-context // 256) * 256
 
 
-async def one_round(name, command, options, seed):
-    """{(what, streams): figures} of one engine, from two starts: the second has few slots of a larger context."""
-    results = {}
-    if options.streams:
-        slots, prompts = max(options.streams), Prompts(options, seed)
-        async with Server(name, command(options, slots, whole_pages(options.prompt + options.generate + 64))) as server:
-            await warm_up(server, prompts, options, slots)
-            for count in options.streams:
-                results["streams", count] = await measure_streams(server, prompts, options, count)
-            results["streams", max(options.streams)]["peak memory MB"] = server.peak_mb()
-    if not options.long and not options.repeat:
-        return results
-    beside, prompts = [n for n in options.beside if options.long], Prompts(options, seed + 1)
+async def part_streams(name, command, options, seed, report):
+    slots, prompts = max(options.streams), Prompts(options, seed)
+    async with Server(name, command(options, slots, whole_pages(options.prompt + options.generate + 64))) as server:
+        await warm_up(server, prompts, options, slots)
+        for count in options.streams:
+            figures = await measure_streams(server, prompts, options, count)
+            report("streams", count, {**figures, "peak memory MB": server.peak_mb()})
+
+
+async def part_long(name, command, options, seed, report):
+    """Few slots of a larger context."""
+    beside, prompts = [n for n in options.beside if options.long], Prompts(options, seed)
     context = whole_pages(max(options.long + 64, options.repeat) + 64)
     slots = max([0, *beside]) + 1
     async with Server(name, command(options, slots, context)) as server:
         await warm_up(server, prompts, options, slots)
         for count in beside:
-            results["long", count] = await measure_long(server, prompts, options, count)
+            report("long", count, await measure_long(server, prompts, options, count))
         if options.repeat:
-            results["repeated", 1] = await measure_repeated(server, prompts, options)
-    return results
+            report("repeated", 1, await measure_repeated(server, prompts, options))
 
 
-async def rounds(options):
-    """{engine: [{(what, streams): figures} of each round]}"""
+async def rounds(options, results):
+    """Fills in {engine: [{(what, streams): figures} of each round]}; engines take turns at each part. Whether all
+    could be measured."""
     engines = {"sluice": sluice_command}
     if options.llama_server:
         engines["llama-server"] = llama_command
-    results = {name: [] for name in engines}
+    parts = [part_streams] if options.streams else []
+    parts += [part_long] if options.long or options.repeat else []
+    complete = True
     for r in range(options.rounds):
-        for name, command in engines.items():
-            try:
-                results[name].append(await one_round(name, command, options, 1000 * r))
-            except (Failed, OSError, asyncio.TimeoutError) as failure:  # the others go on
-                print(f"round {r + 1}: {name}: {failure!r}", file=sys.stderr)
-                results[name].append({})
-            for (what, count), figures in results[name][-1].items():
-                print(f"round {r + 1} of {options.rounds}: {name}: {what} {count}: "
-                      + ", ".join(f"{k} {v:.4g}" for k, v in figures.items()), file=sys.stderr)
-    return results
+        for name in engines:
+            results.setdefault(name, []).append({})
+        for part in parts:
+            for name, command in engines.items():
+                def report(what, count, figures, name=name, r=r):
+                    results[name][-1][what, count] = figures
+                    print(f"round {r + 1} of {options.rounds}: {name}: {what} {count}: "
+                          + ", ".join(f"{k} {v:.4g}" for k, v in figures.items()), file=sys.stderr)
+                try:
+                    await part(name, command, options, 1000 * r + parts.index(part), report)
+                except (Failed, OSError, asyncio.TimeoutError) as failure:  # the others go on
+                    print(f"round {r + 1}: {name}: {failure!r}", file=sys.stderr)
+                    complete = False
+    return complete
 
 
 # What the project wants: (what, figure) -> (of sluice's own value or of the ratio, at least or at most, value).
@@ -451,7 +481,7 @@ def goals(avx2_only):
     worst = 600 if avx2_only else 400
     shares = {1: 1.2, 4: 1.6, 16: 1.8} if avx2_only else {1: 1.4, 4: 2.0, 16: 2.5}
     table = {("streams", count, "tok/s"): ("ratio", ">=", share) for count, share in shares.items()}
-    table["long", None, "gap p99.9 ms"] = ("value", "<=", worst)
+    table["long", None, "gap p99.9 less stolen ms"] = ("value", "<=", worst)
     table["long", None, "long TTFT / alone"] = ("value", "<=", 1.3)
     table["repeated", None, "repeated TTFT ms"] = ("ratio", "<=", 1.1)
     return table
@@ -476,7 +506,7 @@ def shown(value, form=""):
 
 def print_table(options, results):
     wanted = goals("avx512f" not in cpu_info("flags").split())
-    ours, theirs = results["sluice"], results.get("llama-server", [])
+    ours, theirs = results.get("sluice", []), results.get("llama-server", [])
     order = ["streams", "long", "repeated"]
     steps = sorted({k for r in ours + theirs for k in r}, key=lambda k: (order.index(k[0]), k[1]))
     titles = {"streams": f"streams: {{}}, prompt {options.prompt}, then {options.generate}",
@@ -553,7 +583,7 @@ async def check_connections(options):
         task = asyncio.create_task(health.run())
         streams = [Stream(server.port, prompts.next(8), options.generate_few) for _ in range(options.streaming)]
         try:
-            async with Stolen() as stolen:
+            async with Machine(server) as machine:
                 await together(streams)
         finally:
             task.cancel()
@@ -564,14 +594,15 @@ async def check_connections(options):
         memory = server.peak_mb() - before
         for _, writer in idle:
             writer.close()
-    figures = gap_figures([g for s in streams for g in s.gaps()], stolen)
+    figures = gap_figures([g for s in streams for g in s.gaps()], machine)
+    figures.update(machine.figures())
     seconds = max(s.token_times[-1] for s in streams) - min(s.begin for s in streams)
     print(f"{options.connections} idle connections answered before and after; {options.streaming} streams of "
           f"{options.generate_few} tokens ended with all of them in {seconds:.2f} s "
           f"({sum(s.count for s in streams) / seconds:.0f} tok/s), peak memory grew by {memory:.0f} MB")
     ttft = [s.ttft() for s in streams]
     print(f"TTFT median {statistics.median(ttft):.2f} s, worst {max(ttft):.2f} s; "
-          + ", ".join(f"{k} {v:.1f}" for k, v in figures.items()) + f"; stolen {stolen.total():.2f} s")
+          + ", ".join(f"{k} {v:.1f}" for k, v in figures.items()))
     print(f"/health: {len(health.seconds)} answers, worst {1e3 * max(health.seconds, default=0):.0f} ms "
           f"(goal: < 1000), {len(health.failures)} failed")
     if health.failures or not health.seconds or max(health.seconds) >= 1:
@@ -623,13 +654,16 @@ async def run(options):
         asyncio.get_running_loop().add_signal_handler(number, asyncio.current_task().cancel)
     if options.connections or options.streaming:
         return await check_connections(options)
-    results = await rounds(options)
-    if options.json:
-        save(options, results)
-    print(f"{cpu_info('model name')}, {options.threads} threads, {pathlib.Path(options.model).stem}, medians of "
-          f"{min(sum(map(bool, rows)) for rows in results.values())} interleaved rounds\n")
-    print_table(options, results)
-    if not all(all(rows) for rows in results.values()):
+    results, complete = {}, False
+    try:
+        complete = await rounds(options, results)
+    finally:  # what there is, also when interrupted
+        if options.json:
+            save(options, results)
+        print(f"{cpu_info('model name')}, {options.threads} threads, {pathlib.Path(options.model).stem}, medians of "
+              f"{options.rounds} interleaved rounds{'' if complete else ', of which some are incomplete'}\n")
+        print_table(options, results)
+    if not complete:
         raise Failed("not every round could be measured")
 
 

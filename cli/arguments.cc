@@ -18,6 +18,14 @@ bool TakesText(std::string_view flag) {
   return false;
 }
 
+// -fa may have a value and may have none, which CLI11 could not tell from a model's name.
+bool IsSwitch(std::string_view word) {
+  for (std::string_view w : {"on", "off", "auto", "0", "1"}) {
+    if (word == w) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> CommandArguments(const std::vector<std::string>& given) {
@@ -32,7 +40,7 @@ Result<std::vector<std::string>> CommandArguments(const std::vector<std::string>
       const std::string_view name = std::string_view(a).substr(0, a.find('='));
       bool known = false;
       for (std::string_view k :
-           {"-ngl", "-tb", "-ctk", "-ctv", "-sys", "-pg", "-np", "-fa", "-mmp", "-ub"})
+           {"-ngl", "-tb", "-ctk", "-ctv", "-sys", "-pg", "-np", "-fa", "-mmp", "-ub", "-no-cnv"})
         known |= name == k;
       if (!known) {
         return Status(StatusCode::kInvalidArgument,
@@ -40,6 +48,11 @@ Result<std::vector<std::string>> CommandArguments(const std::vector<std::string>
                           (name == "-hf" ? "; to fetch a model: sluice pull hf:OWNER/REPO" : ""));
       }
       a.insert(0, 1, '-');
+    }
+    const bool text = i > 0 && TakesText(given[i - 1]);
+    if (!text && (a == "--fa" || a == "--flash-attn") && i + 1 < given.size() &&
+        IsSwitch(given[i + 1])) {
+      a += "=" + given[++i];
     }
     args.push_back(std::move(a));
   }

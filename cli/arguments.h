@@ -12,7 +12,7 @@ namespace sluice {
 
 // llama.cpp writes some long names with one dash, which CLI11 would take for a row of short ones:
 // those known here get a second dash, others are refused. "-5" and "-n5" are values and short
-// flags. Returned last first: CLI11 takes them from the back.
+// flags. "-fa on" becomes one word. Returned last first: CLI11 takes them from the back.
 Result<std::vector<std::string>> CommandArguments(const std::vector<std::string>& given);
 
 }  // namespace sluice

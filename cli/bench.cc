@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -31,7 +32,8 @@ struct Flags {
   size_t repetitions = 5;
   double delay_s = 0;
   bool no_warmup = false, progress = false, calibrate = false;
-  std::string output = "md", versus, svg;
+  std::string output = "md", svg;
+  std::optional<std::string> versus;
 };
 
 void Warn(const std::string& text) { std::fprintf(stderr, "sluice bench: %s\n", text.c_str()); }
@@ -104,6 +106,9 @@ class Side {
     ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(setup.huge_pages));
     o.kv_type = setup.kv_type;
     o.relaxed = setup.relaxed;
+    o.portable = setup.portable;
+    o.placement.lock = setup.mlock;
+    ASSIGN_OR_RETURN(o.placement.numa, ParseNumaMode(setup.numa));
     o.warn = Warn;
     o.adapt_threads = false;  // what -t says is what is measured
     o.threads = setup.threads;
@@ -111,8 +116,10 @@ class Side {
     SizeForTests(tests, setup.batch, &o);
     Result<std::unique_ptr<ModelRunner>> runner = [&] {
       Progress bar("preparing weights");
-      return ModelRunner::Create(setup.model, o,
-                                 [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+      return ModelRunner::Create(setup.model, o, [&](uint64_t done, uint64_t total) {
+        bar.Update(done, total);
+        return !InterruptGuard::interrupted();
+      });
     }();
     if (!runner.ok()) return runner.status();
     runner_ = *std::move(runner);
@@ -182,7 +189,9 @@ class Session {
     }
     for (size_t i = 0; i < Rows() && !interrupt_.interrupted(); ++i) {
       if (i > 0) Delay();
-      RETURN_IF_ERROR(RunRow(i));
+      const Status status = RunRow(i);
+      if (status.code() == StatusCode::kCancelled) break;  // interrupted while it loaded
+      RETURN_IF_ERROR(status);
     }
     printer_.End();
     if (svg && !points_.empty()) RETURN_IF_ERROR(WriteSvg(*svg));
@@ -309,21 +318,34 @@ Result<int> CalibrateMachine(BenchFormat format) {
   return kExitOk;
 }
 
+// A ratio of two different tests would say nothing of the configurations.
+Status CheckSameTests(const std::vector<BenchPlan>& a, const std::vector<BenchPlan>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].test == b[i].test) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  "--vs: expected the same tests on both sides (no -p, -n, -pg, -d, -np in it), "
+                  "found " +
+                      LabelOf(a[i].test) + " and " + LabelOf(b[i].test));
+  }
+  return Status();
+}
+
 Result<int> Run(const Flags& flags) {
   ASSIGN_OR_RETURN(const BenchFormat format, ParseFormat(flags.output));
   if (flags.calibrate) return CalibrateMachine(format);
   ASSIGN_OR_RETURN(std::vector<BenchPlan> plans, flags.rows.Plans());
   std::vector<Side> sides;
-  if (flags.versus.empty()) {
+  if (!flags.versus) {
     sides.emplace_back('\0', std::move(plans));
   } else {
-    ASSIGN_OR_RETURN(const BenchFlags other, flags.rows.With(flags.versus));
+    ASSIGN_OR_RETURN(const BenchFlags other, flags.rows.With(*flags.versus));
     ASSIGN_OR_RETURN(std::vector<BenchPlan> others, other.Plans());
     if (plans.size() != others.size()) {
       return Status(StatusCode::kInvalidArgument,
                     "--vs: expected as many rows on both sides, found " +
                         std::to_string(plans.size()) + " and " + std::to_string(others.size()));
     }
+    RETURN_IF_ERROR(CheckSameTests(plans, others));
     sides.emplace_back('A', std::move(plans));
     sides.emplace_back('B', std::move(others));
   }

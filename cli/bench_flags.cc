@@ -120,7 +120,7 @@ Result<std::vector<KvType>> KvTypes(const BenchFlags& flags) {
   std::vector<KvType> types;
   for (const std::string& list : flags.kv_type) {
     for (const std::string& word : SplitAtCommas(list)) {
-      ASSIGN_OR_RETURN(const KvType type, ParseKvType(word, false));
+      ASSIGN_OR_RETURN(const KvType type, ParseKvType(word, flags.portable));
       types.push_back(type);
     }
   }
@@ -200,7 +200,14 @@ Result<std::vector<BenchSetup>> Setups(const BenchFlags& flags) {
   ASSIGN_OR_RETURN(const auto prefill, ParseNumbers("-tb", flags.threads_batch, 0, kMostThreads));
   ASSIGN_OR_RETURN(const auto models, FindModels(flags));
   std::vector<BenchSetup> setups(1), more;
+  if (flags.portable && flags.relaxed) {
+    return BadFlag("--relaxed, --portable", "expected one of them, found both");
+  }
+  if (const auto parsed = ParseNumaMode(flags.numa); !parsed.ok()) return parsed.status();
   setups[0].relaxed = flags.relaxed;
+  setups[0].portable = flags.portable;
+  setups[0].mlock = flags.mlock;
+  setups[0].numa = flags.numa;
   // Multiplies the setups by the values of one member, which then varies fastest.
   const auto cross = [&](const auto& values, const auto& set) {
     more.clear();
@@ -292,11 +299,15 @@ void BenchFlags::AddTo(CLI::App& c) {
   list("--np,--concurrency,--parallel", concurrency,
        "-np: sequences that generate together (prompts alone run one at a time)")
       ->capture_default_str();
-  list("--kv-type,--ctk,--cache-type-k", kv_type, "Keys and values: auto, f32, f16, bf16, q8")
+  list("--kv-type,--ctk,--cache-type-k", kv_type,
+       "Keys and values: auto, f32, f16, bf16, q8 (also q8_0)")
       ->capture_default_str();
   list("--ctv,--cache-type-v", value_type, "-ctv: must be what -ctk has");
   list("--weights", weights, "auto, panels, repack, gguf, as in sluice run")->capture_default_str();
   list("--huge-pages", huge_pages, "auto, on, off, as in sluice run")->capture_default_str();
+  c.add_option("--numa", numa, "auto, interleave, off, as in sluice run")->capture_default_str();
+  c.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
+  c.add_flag("--portable", portable, "The same bytes on every CPU, as in sluice run");
   c.add_flag("--relaxed", relaxed, "Prefill may use oneDNN, as in sluice run");
   list("--ngl,--n-gpu-layers,--fa,--flash-attn,--mmp,--mmap", ignored,
        "-ngl, -fa, -mmp: accepted and ignored")
@@ -323,6 +334,9 @@ Result<BenchFlags> BenchFlags::With(const std::string& changes) const {
   flags.AddTo(app);
   Result<std::vector<std::string>> arguments = CommandArguments(Words(changes));
   if (!arguments.ok()) return arguments.status().Within("--vs");
+  if (arguments->empty()) {
+    return BadFlag("--vs", "expected a model, flags of a configuration, or both, found nothing");
+  }
   try {
     app.parse(*std::move(arguments));
   } catch (const CLI::ParseError& e) {

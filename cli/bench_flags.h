@@ -21,7 +21,8 @@ struct BenchSetup {
   KvType kv_type = KvType::kF16;
   size_t batch = 512;                  // rows of a pass of a prompt
   int threads = 0, threads_batch = 0;  // 0: as RunnerOptions has it
-  bool relaxed = false;
+  bool relaxed = false, portable = false, mlock = false;
+  std::string numa = "auto";  // checked: a word of ParseNumaMode
 
   bool operator==(const BenchSetup&) const = default;
 };
@@ -44,7 +45,8 @@ struct BenchFlags {
   std::vector<std::string> positional_models, models, prompt{"512"}, generate{"128"}, depth{"0"},
       prompt_generate, batch{"512"}, micro_batch, threads{"0"}, threads_batch{"0"}, kv_type{"auto"},
       value_type, weights{"auto"}, huge_pages{"auto"}, concurrency{"1"};
-  bool relaxed = false;
+  bool relaxed = false, portable = false, mlock = false;
+  std::string numa = "auto";
   std::vector<std::string> ignored;
 
   void AddTo(CLI::App& command);
@@ -52,7 +54,7 @@ struct BenchFlags {
   // so that a model is loaded once for each; then depths; then prompts, generations and both. Every
   // model is found, and its context checked; none is loaded.
   Result<std::vector<BenchPlan>> Plans() const;
-  // These flags with some replaced: "OTHER_MODEL --weights gguf -t 2".
+  // These flags with some replaced: "OTHER_MODEL --weights gguf -t 2". Error: nothing is replaced.
   Result<BenchFlags> With(const std::string& changes) const;
 };
 

@@ -152,11 +152,15 @@ boost::json::object BenchRowJson(const BenchRow& row) {
   o["weights"] = LoadModeName(row.setup.weights);
   o["huge_pages"] = row.setup.huge_pages;
   o["relaxed"] = row.setup.relaxed;
+  o["portable"] = row.setup.portable;
+  o["mlock"] = row.setup.mlock;
+  o["numa"] = row.setup.numa;
   o["ci95_low_ts"] = ci ? Optional(ci->low) : nullptr;
   o["ci95_high_ts"] = ci ? Optional(ci->high) : nullptr;
   o["gb_s"] = r.gb_s();
   o["read_bandwidth_gb_s"] = r.read_bandwidth_gb_s;
   o["ceiling_pct"] = r.ceiling_pct();
+  o["ceiling_remark"] = r.ceiling_remark();
   o["bandwidth_roof_ts"] = r.bandwidth_roof_ts();
   o["compute_roof_ts"] = r.compute_roof_ts();
   o["binding"] = r.compute_binds() ? "compute" : "bandwidth";
@@ -264,7 +268,9 @@ void BenchPrinter::PrintMarkdown(const BenchRow& row) {
   add(np_, "T(np)/T(1)", 10, row.t_ratio && passes ? Printf("%.2f", *row.t_ratio) : "");
   add(versus_, "B/A [95 %]", 22, RatioText(row));
   add(true, "GB/s", 6, Printf("%.1f", r.gb_s()));
-  add(true, "% of roof", 9, Printf("%.0f", r.ceiling_pct()));
+  const std::string remark = r.ceiling_remark();
+  add(true, "% of roof", 9,
+      Printf("%.0f", r.ceiling_pct()) + (remark.empty() ? "" : " (" + remark + ")"));
   add(true, "roof t/s", 9, Printf("%.1f", r.roof_ts()));
   add(true, "binds", -9, r.compute_binds() ? "compute" : "bandwidth");
   add(true, "stall %", 7, Printf("%.1f", r.stall_pct));

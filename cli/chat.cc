@@ -100,6 +100,11 @@ bool Command(const std::string& line, Chat& chat) {
 
 // Looks at the template before any weight is loaded.
 Result<ChatFormat> DetectFormat(const std::string& model) {
+  if (model.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "expected MODEL, one that has a chat template (the default model has none), such "
+                  "as `sluice pull hf:Qwen/Qwen3-0.6B-GGUF:q8_0` fetches; found none");
+  }
   ASSIGN_OR_RETURN(const std::string path, FindModel(model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Gguf> gguf, Gguf::Open(path));
   Result<ChatFormat> format = ChatFormat::Detect(*gguf);

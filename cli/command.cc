@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "cli/default_model.h"
+#include "cli/interrupt.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
 #include "cli/words.h"
@@ -19,14 +21,16 @@ namespace sluice {
 int ReportError(const std::string& command, const Status& status) {
   std::fprintf(stderr, "sluice%s%s: %s\n", command.empty() ? "" : " ", command.c_str(),
                status.message().c_str());
+  if (status.code() == StatusCode::kCancelled) return kExitInterrupted;
   const bool usage =
       status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kTooLong;
   return usage ? kExitUsage : kExitFailure;
 }
 
 void ModelFlags::AddTo(CLI::App& command) {
-  command.add_option("MODEL", positional_model, "A .gguf file, or a name in the model folder");
-  command.add_option("-m,--model", model, "The same as MODEL");
+  CLI::Option* positional =
+      command.add_option("MODEL", positional_model, "A .gguf file, or a name in the model folder");
+  command.add_option("-m,--model", model, "The same as MODEL")->excludes(positional);
   command.add_option("-c,--ctx-size", context, "Positions the context holds; 0: as trained")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
@@ -58,11 +62,15 @@ void ModelFlags::AddTo(CLI::App& command) {
                   "node), interleave, or off")
       ->capture_default_str();
   command.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
-  command
-      .add_option("--kv-type,--cache-type-k,--ctk,--cache-type-v,--ctv", kv_type,
-                  "Keys and values in the cache: f32, f16, bf16 or q8; auto: bf16 on CPUs that\n"
-                  "multiply it (not with --portable), f16 on others")
-      ->capture_default_str();
+  kv_option_ =
+      command
+          .add_option(
+              "--kv-type,--cache-type-k,--ctk", kv_type,
+              "Keys and values in the cache: f32, f16, bf16, or q8 (also q8_0); auto: bf16\n"
+              "on CPUs that multiply it (not with --portable), f16 on others")
+          ->capture_default_str();
+  command.add_option("--cache-type-v,--ctv", value_type,
+                     "The same as --kv-type: both have one type here");
   command
       .add_option("--activations", activations,
                   "int8 (full speed; bfloat16 with BF16 weights on CPUs that multiply it, not\n"
@@ -75,13 +83,41 @@ void ModelFlags::AddTo(CLI::App& command) {
                    "not the same from run to run of another shape");
   command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
                      "Accepted and ignored: sluice runs on the CPU");
+  const char* ignored = "Accepted and ignored";
+  command.add_flag("--fa,--flash-attn", flash_attention, ignored);
+  command.add_flag("--no-warmup", no_warmup, ignored);
+  command.add_flag("--no-mmap", no_mmap, ignored);
+  command.add_flag("--no-cnv,--no-conversation", no_conversation, ignored);
+}
+
+Result<KvType> ModelFlags::KeyAndValueType() const {
+  if (value_type.empty()) return ParseKvType(kv_type, portable);
+  ASSIGN_OR_RETURN(const KvType value, ParseKvType(value_type, portable));
+  if (kv_option_ == nullptr || kv_option_->count() == 0) return value;
+  ASSIGN_OR_RETURN(const KvType key, ParseKvType(kv_type, portable));
+  if (key == value) return key;
+  return Status(
+      StatusCode::kInvalidArgument,
+      "-ctk, -ctv: keys and values share one type here; expected the same of both, found " +
+          kv_type + " and " + value_type);
+}
+
+void ModelFlags::ReportIgnored(const std::string& command) const {
+  const auto say = [&](bool given, const char* what) {
+    if (given) std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), what);
+  };
+  say(!gpu_layers.empty() && gpu_layers != "0", "-ngl is ignored, sluice runs on the CPU");
+  say(!flash_attention.empty(), "-fa is ignored, attention has one form here");
+  say(no_warmup, "--no-warmup is ignored, nothing is warmed up");
+  say(no_mmap, "--no-mmap is ignored; --weights repack holds the weights in memory");
+  say(no_conversation, "-no-cnv is ignored; run continues a text, chat is the conversation");
 }
 
 Result<RunnerOptions> ModelFlags::Options() const {
   RunnerOptions o;
   ASSIGN_OR_RETURN(o.weights, ParseLoadMode(weights));
   ASSIGN_OR_RETURN(o.placement.huge_pages, ParseHugePages(huge_pages));
-  ASSIGN_OR_RETURN(o.kv_type, ParseKvType(kv_type, portable));
+  ASSIGN_OR_RETURN(o.kv_type, KeyAndValueType());
   ASSIGN_OR_RETURN(o.placement.numa, ParseNumaMode(numa));
   o.placement.lock = mlock;
   ASSIGN_OR_RETURN(o.activations, ParseActivations(activations));
@@ -130,14 +166,14 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
     std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), line.c_str());
   };
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.name()));
-  if (!flags.gpu_layers.empty() && flags.gpu_layers != "0") {
-    std::fprintf(stderr, "sluice %s: -ngl is ignored, sluice runs on the CPU\n", command.c_str());
+  flags.ReportIgnored(command);
+  std::optional<LoadWatch> watch(std::in_place);
+  Result<std::unique_ptr<ModelRunner>> runner =
+      ModelRunner::Create(path, options, watch->progress());
+  if (runner.ok() && watch->interrupted()) {
+    return Status(StatusCode::kCancelled, path + ": interrupted while it was loaded");
   }
-  Result<std::unique_ptr<ModelRunner>> runner = [&] {
-    Progress bar("preparing weights");
-    return ModelRunner::Create(path, options,
-                               [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
-  }();
+  watch.reset();
   if (runner.ok()) ReportNotes(command, (*runner)->load_note());
   return runner;
 }

@@ -43,17 +43,25 @@ struct ModelFlags {
   std::string huge_pages = "auto";
   std::string numa = "auto";
   bool mlock = false;
-  std::string kv_type = "auto";
+  std::string kv_type = "auto", value_type;  // value_type: of -ctv, which must not differ
   std::string activations = "int8";
   size_t context = 0;
   size_t chunk = 512;
   int threads = 0, threads_batch = 0;
   bool portable = false, relaxed = false;
-  std::string gpu_layers;
+  std::string gpu_layers, flash_attention;
+  bool no_warmup = false, no_mmap = false, no_conversation = false;  // accepted and ignored
 
   void AddTo(CLI::App& command);
   const std::string& name() const { return model.empty() ? positional_model : model; }
   Result<RunnerOptions> Options() const;
+  // Says which of the given flags mean nothing here.
+  void ReportIgnored(const std::string& command) const;
+
+ private:
+  Result<KvType> KeyAndValueType() const;
+
+  CLI::Option* kv_option_ = nullptr;
 };
 
 // The file of the model; on a terminal a missing default model is offered for download.

@@ -11,13 +11,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "cli/sha256.h"
 #include "src/base/printable.h"
+#include "src/base/small_file.h"
 
 namespace sluice {
 namespace {
@@ -103,8 +102,8 @@ Status OpenPart(Transfer* t) {
   struct stat info{};
   if (fstat(t->fd, &info) != 0) return IoError(t->part(), "cannot read");
   t->have = static_cast<uint64_t>(info.st_size);
-  std::ifstream in(t->tag_path(), std::ios::binary);
-  t->tag.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  Result<std::string> tag = ReadSmallFile(t->tag_path(), 1 << 16);
+  if (tag.ok()) t->tag = *std::move(tag);
   return Status();
 }
 
@@ -128,7 +127,7 @@ bool BeginBody(Transfer* t) {
   if (code != 200) return true;
   if (!StartOver(t)) return false;
   t->tag = t->new_tag;
-  std::ofstream(t->tag_path(), std::ios::binary) << t->tag;
+  (void)WriteSmallFile(t->tag_path(), t->tag);  // a lost tag only costs a new start
   return true;
 }
 

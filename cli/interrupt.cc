@@ -1,17 +1,18 @@
 #include "cli/interrupt.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace sluice {
 
 namespace {
 
-volatile std::sig_atomic_t interrupts = 0;
+std::atomic<int> interrupts{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // may be touched in a handler
 struct sigaction previous_int, previous_term;
 
 void OnInterrupt(int signal) {
-  interrupts = interrupts + 1;
-  if (interrupts > 1) {
+  if (++interrupts > 1) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -33,6 +34,14 @@ InterruptGuard::~InterruptGuard() {
   sigaction(SIGTERM, &previous_term, nullptr);
 }
 
-bool InterruptGuard::interrupted() const { return interrupts > 0; }
+bool InterruptGuard::interrupted() { return interrupts > 0; }
+
+LoadProgress LoadWatch::progress() {
+  return [this](uint64_t done, uint64_t total) {
+    std::call_once(began_, [this] { interrupt_.emplace(); });
+    bar_.Update(done, total);
+    return !InterruptGuard::interrupted();
+  };
+}
 
 }  // namespace sluice

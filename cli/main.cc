@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "src/base/printable.h"
 #include "src/machine/simd_target.h"
 
 namespace sluice {
@@ -23,13 +24,31 @@ int ReportUsage(const CLI::App& app, const CLI::ParseError& e) {
   return ReportError(command, Status(StatusCode::kInvalidArgument, message));
 }
 
+// `sluice help [COMMAND]` is --help; a word that is no command is named.
+Status FindCommand(const CLI::App& app, std::vector<std::string>* given) {
+  if (given->empty()) given->push_back("--help");
+  if (given->front() == "help") {
+    if (given->size() > 2) {
+      return Status(StatusCode::kInvalidArgument,
+                    "help: expected one command, found " + std::to_string(given->size() - 1));
+    }
+    given->erase(given->begin());
+    given->push_back("--help");
+  }
+  const std::string& word = given->front();
+  const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
+  if (word.starts_with("-") || !app.get_subcommands(is_word).empty()) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                "no command " + Printable(word) + "; sluice --help lists them");
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("sluice: large language models on CPUs, near the machine's limit, and showing it");
   app.name("sluice");
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(
-      "sluice COMMAND --help shows the flags of a command and an example.\n"
+      "sluice help COMMAND shows the flags of a command and an example.\n"
       "Example:\n  sluice run -p \"The capital of France is\"");
   int exit_code = kExitOk;
   for (auto add : {AddRun, AddChat, AddServe, AddBench, AddEval, AddPerplexity, AddTokenize,
@@ -37,9 +56,10 @@ int Main(int argc, char** argv) {
     add(app, &exit_code);
   }
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);
-  Result<std::vector<std::string>> arguments = CommandArguments({argv + 1, argv + argc});
+  std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  if (Status s = FindCommand(app, &given); !s.ok()) return ReportError("", s);
+  Result<std::vector<std::string>> arguments = CommandArguments(given);
   if (!arguments.ok()) return ReportError("", arguments.status());
-  if (arguments->empty()) arguments->push_back("--help");
   try {
     app.parse(*std::move(arguments));
   } catch (const CLI::ParseError& e) {

@@ -48,6 +48,7 @@ boost::json::object Values(const Divergence& d) {
 Result<std::unique_ptr<ModelRunner>> LoadExact(const ModelFlags& flags) {
   ModelFlags exact = flags;
   exact.activations = exact.kv_type = "f32";
+  exact.value_type.clear();
   exact.weights = "gguf";
   exact.relaxed = false;
   return LoadRunner("perplexity", exact);

@@ -4,7 +4,9 @@
 #include <cstdio>
 
 #include "cli/progress.h"
+#include "src/engine/pass_work.h"
 #include "src/machine/simd_target.h"
+#include "src/machine/topology.h"
 
 namespace sluice {
 
@@ -39,6 +41,9 @@ double RunReport::gb_s() const {
   return 1e-9 * Ratio(static_cast<double>(stats.decode_bytes), stats.decode_s);
 }
 double RunReport::ceiling_pct() const { return 100 * Ratio(gb_s(), read_bandwidth_gb_s); }
+std::string RunReport::ceiling_remark() const {
+  return CeilingRemark(ceiling_pct(), bytes_per_token(), ThisMachine().LastCacheBytes());
+}
 
 RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats) {
   RunReport r;
@@ -70,6 +75,8 @@ std::string ReportLine(const RunReport& r, bool colour) {
   if (r.read_bandwidth_gb_s > 0) {
     line += Printf(" = %s%s%.0f %%%s%s of %.1f GB/s", plain, strong, r.ceiling_pct(), plain, dim,
                    r.read_bandwidth_gb_s);
+    const std::string remark = r.ceiling_remark();
+    if (!remark.empty()) line += " (" + remark + ")";
   }
   line += colour ? "\n" : " | ";  // two lines of under 100 columns on a terminal
   line += Printf("RSS %s | load %.2f s | %s, weights %s, KV %s | logits ",
@@ -90,6 +97,7 @@ boost::json::object ReportJson(const RunReport& r) {
           {"gb_s", r.gb_s()},
           {"read_bandwidth_gb_s", r.read_bandwidth_gb_s},
           {"ceiling_pct", r.ceiling_pct()},
+          {"ceiling_remark", r.ceiling_remark()},
           {"peak_rss_bytes", r.peak_rss_bytes},
           {"load_s", r.load_s},
           {"target", r.target},

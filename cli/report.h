@@ -26,6 +26,7 @@ struct RunReport {
   double bytes_per_token() const;  // read by one decode pass, on average
   double gb_s() const;
   double ceiling_pct() const;
+  std::string ceiling_remark() const;  // CeilingRemark of it
 };
 
 // Asks the runner for the read bandwidth unless nothing was decoded.

@@ -40,6 +40,9 @@ void WriteOut(std::string_view text) {
 
 Result<int> Run(const RunFlags& f) {
   ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(f));
+  if (prompt.empty()) {
+    std::fprintf(stderr, "sluice run: the prompt is empty; the text starts from BOS alone\n");
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("run", f.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                    Tokenizer::Load(runner->model().gguf()));

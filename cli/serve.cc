@@ -183,9 +183,13 @@ Result<std::shared_ptr<ServedModel>> LoadFirst(const std::string& path,
                                                const HostOptions& options) {
   ModelEntry entry = EntryOfPath(path);
   if (!options.aliases.empty()) entry.name = options.aliases.front();
-  Progress bar("preparing weights");
-  return ServedModel::Load(entry, options.model,
-                           [&](uint64_t done, uint64_t total) { bar.Update(done, total); });
+  LoadWatch watch;
+  Result<std::shared_ptr<ServedModel>> model =
+      ServedModel::Load(entry, options.model, watch.progress());
+  if (model.ok() && watch.interrupted()) {
+    return Status(StatusCode::kCancelled, path + ": interrupted while it was loaded");
+  }
+  return model;
 }
 
 void PrintReady(const ModelHost& host, const HttpServer& server) {
@@ -219,6 +223,7 @@ Status Run(ServeFlags& f) {
   f.http.ports.assign(f.ports.begin(), f.ports.end());
   ASSIGN_OR_RETURN(HostOptions options, MakeHostOptions(f));
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.name()));
+  f.model.ReportIgnored("serve");
   Metrics metrics;
   options.model.metrics = &metrics;
   ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> first, LoadFirst(path, options));

@@ -1,6 +1,8 @@
 #include "src/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,9 +10,42 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 #include <system_error>
 
 namespace sluice {
+
+namespace {
+
+// The process in "<name>.<process>-<n>.tmp"; 0: not such a name.
+pid_t WriterOf(const std::string& name) {
+  static const std::regex kName(R"(.+\.([0-9]{1,9})-[0-9]{1,9}\.tmp)");
+  std::smatch match;
+  return std::regex_match(name, match, kName) ? std::stoi(match[1]) : 0;
+}
+
+// A regular file of this user that no writer holds.
+bool IsAbandoned(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  struct stat info{};
+  const bool abandoned = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                         info.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return abandoned;
+}
+
+}  // namespace
+
+void AtomicFile::RemoveLeftovers(const std::string& folder) {
+  std::error_code none;
+  std::filesystem::directory_iterator entry(folder, none);
+  for (; !none && entry != std::filesystem::directory_iterator(); entry.increment(none)) {
+    const pid_t writer = WriterOf(entry->path().filename().string());
+    if (writer == 0 || kill(writer, 0) == 0 || errno != ESRCH) continue;
+    if (IsAbandoned(entry->path().string())) unlink(entry->path().c_str());
+  }
+}
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
   static std::atomic<int> counter{0};
@@ -36,6 +71,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) 
   file->fd_ =
       open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file->fd_ < 0) return file->Error("cannot create");
+  (void)flock(file->fd_, LOCK_EX | LOCK_NB);  // for RemoveLeftovers; not every file system can
   return file;
 }
 

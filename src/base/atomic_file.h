@@ -19,6 +19,10 @@ class AtomicFile {
   // Makes `<path>.<process>-<n>.tmp`. The folder must exist; `path` may be a file or a link to one,
   // which is then replaced, but nothing else.
   static Result<std::unique_ptr<AtomicFile>> Create(const std::string& path);
+  // Removes temporary files in `folder` that this user's killed processes left: no process has
+  // their number any more, nor holds the lock that writers hold, also where numbers mean other
+  // processes (containers, hosts that share the folder).
+  static void RemoveLeftovers(const std::string& folder);
   ~AtomicFile();  // without Commit: removes the temporary file
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -44,6 +44,10 @@ class Descriptor {
   const int fd_;
 };
 
+uint64_t Ns(const timespec& t) {
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
 bool ReadAll(int fd, uint8_t* to, size_t bytes) {
   size_t done = 0;
   while (done < bytes) {
@@ -106,8 +110,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
   std::unique_ptr<MappedFile> mapped(new MappedFile);
   mapped->path_ = path;
   mapped->size_ = static_cast<size_t>(info.st_size);
-  mapped->modified_ns_ = static_cast<uint64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
-                         static_cast<uint64_t>(info.st_mtim.tv_nsec);
+  mapped->stamp_ = {info.st_ino, Ns(info.st_mtim), Ns(info.st_ctim)};
   void* map = MapAligned(file.get(), mapped->size_);
   mapped->is_map_ = map != MAP_FAILED;
   if (!mapped->is_map_ && errno != ENODEV && errno != EINVAL) return OsError(path, "cannot map");

@@ -14,6 +14,14 @@
 
 namespace sluice {
 
+// What tells a file, and a state of it, from others without reading it. Times in ns since the
+// epoch.
+struct FileStamp {
+  uint64_t inode = 0;
+  uint64_t modified_ns = 0;  // of the content; programs can set it as they like
+  uint64_t changed_ns = 0;   // of anything, its name and its times included; nobody can set it
+};
+
 // A whole file, mapped shared and read-only; the map lives as long as the
 // object. On a file system without mmap the file is read into memory instead.
 // Whoever cuts the file short while it is mapped raises SIGBUS in the reader:
@@ -28,8 +36,7 @@ class MappedFile {
 
   const std::string& path() const { return path_; }
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
-  // When the file's content last changed, in ns since the epoch, as it was at Open.
-  uint64_t modified_ns() const { return modified_ns_; }
+  const FileStamp& stamp() const { return stamp_; }  // as it was at Open
   bool Contains(const uint8_t* p) const { return p >= data_ && p < data_ + size_; }
 
   // Hints for [offset, offset + length), which is clipped to the file.
@@ -54,7 +61,7 @@ class MappedFile {
   std::string path_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
-  uint64_t modified_ns_ = 0;
+  FileStamp stamp_;
   bool is_map_ = false;  // false: anonymous copy
 };
 

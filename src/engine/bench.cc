@@ -47,6 +47,11 @@ double BenchResult::roof_ts() const {
   return compute_binds() ? compute_roof_ts() : bandwidth_roof_ts();
 }
 double BenchResult::ceiling_pct() const { return 100 * Share(avg_ts(), roof_ts()); }
+const char* BenchResult::ceiling_remark() const {
+  const auto passes = static_cast<double>(std::max<size_t>(test.generate, 1));
+  return CeilingRemark(ceiling_pct(), compute_binds() ? 0 : work.bytes / passes,
+                       ThisMachine().LastCacheBytes());
+}
 
 void SizeForTests(std::span<const BenchTest> tests, size_t chunk, RunnerOptions* options) {
   options->chunk = chunk;

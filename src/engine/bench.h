@@ -28,6 +28,7 @@ struct BenchTest {
 
   size_t positions() const { return depth + prompt + generate; }
   size_t tokens() const { return concurrency * (prompt + generate); }
+  bool operator==(const BenchTest&) const = default;
 };
 
 struct BenchResult {
@@ -58,7 +59,8 @@ struct BenchResult {
   double compute_roof_ts() const;
   double roof_ts() const;  // the lower of the two that are known
   bool compute_binds() const;
-  double ceiling_pct() const;  // avg_ts against roof_ts
+  double ceiling_pct() const;          // avg_ts against roof_ts
+  const char* ceiling_remark() const;  // CeilingRemark of it
 };
 
 // Context, rows and sequences that these tests need of one runner. chunk: most rows of a pass.

@@ -20,6 +20,14 @@ double SeenPositions(size_t first, size_t rows, size_t window) {
 
 }  // namespace
 
+const char* CeilingRemark(double pct, double pass_bytes, uint64_t cache_bytes) {
+  constexpr double kMeasuredLowPct = 105;  // less is within what two measurements differ by
+  if (pct > 100 && pass_bytes > 0 && pass_bytes <= static_cast<double>(cache_bytes)) {
+    return "in cache";
+  }
+  return pct > kMeasuredLowPct ? "ceiling measured low" : "";
+}
+
 KernelMatrix MatrixOf(const Weight& w) {
   return {w.format, w.data, w.panels, w.exact, w.rows, w.k, w.dots_bf16};
 }

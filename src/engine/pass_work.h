@@ -4,6 +4,7 @@
 #define SLUICE_SRC_ENGINE_PASS_WORK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "src/machine/kernel_rate.h"
@@ -21,6 +22,10 @@ struct PassWork {
 
   double macs() const;
 };
+
+// Why a share of the ceiling can be above 100 %, in a few words; "" where there is nothing to
+// explain. pass_bytes: read again by every pass, 0 if the ceiling is not of bytes.
+const char* CeilingRemark(double pct, double pass_bytes, uint64_t cache_bytes);
 
 // A model's matrix, for the probes of src/machine.
 KernelMatrix MatrixOf(const Weight& weight);

@@ -26,7 +26,7 @@ class GgufFile final : public Gguf {
   const std::string& path() const override { return path_; }
   uint32_t version() const override { return parts_[0].directory.version; }
   uint64_t file_bytes() const override;
-  uint64_t modified_ns() const override;
+  std::vector<FileStamp> stamps() const override;
 
   size_t metadata_size() const override { return metadata().size(); }
   std::string_view metadata_key(size_t i) const override { return metadata()[i].key; }
@@ -73,10 +73,10 @@ uint64_t GgufFile::file_bytes() const {
   return bytes;
 }
 
-uint64_t GgufFile::modified_ns() const {
-  uint64_t newest = 0;
-  for (const Part& part : parts_) newest = std::max(newest, part.file->modified_ns());
-  return newest;
+std::vector<FileStamp> GgufFile::stamps() const {
+  std::vector<FileStamp> stamps;
+  for (const Part& part : parts_) stamps.push_back(part.file->stamp());
+  return stamps;
 }
 
 const GgufValue* GgufFile::Find(std::string_view key) const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "quant/format.h"
+#include "src/base/mapped_file.h"
 #include "src/base/status.h"
 
 namespace sluice {
@@ -63,8 +64,8 @@ class Gguf {
 
   virtual const std::string& path() const = 0;
   virtual uint32_t version() const = 0;
-  virtual uint64_t file_bytes() const = 0;   // of all parts
-  virtual uint64_t modified_ns() const = 0;  // when the content last changed, newest of all parts
+  virtual uint64_t file_bytes() const = 0;            // of all parts
+  virtual std::vector<FileStamp> stamps() const = 0;  // of each part
 
   // Metadata in file order.
   virtual size_t metadata_size() const = 0;

@@ -24,6 +24,7 @@
 #include "src/base/cache_folder.h"
 #include "src/base/checked_math.h"
 #include "src/base/printable.h"
+#include "src/base/small_file.h"
 #include "src/file/byte_reader.h"
 #include "src/file/panel_rows.h"
 
@@ -83,16 +84,33 @@ class Hasher {
   XXH3_state_t state_;
 };
 
-// Identity without reading the content: when it last changed, all metadata, the whole tensor table,
-// and samples of each tensor's data. The time catches what samples miss, such as a repaired
-// download or rows edited in place; moving a file keeps it. Two fine-tunes of one model differ in
-// nearly every value, so few samples tell them apart; each costs a random disk read when the file
-// is cold (2000 of them: 1 s).
-Key IdentityOf(const Gguf& gguf) {
-  constexpr uint64_t kSampleBytes = 64, kSamples = 512;
+// What the GGUF is, without reading all of it.
+struct Identity {
+  Key name;     // of the sidecar
+  Key content;  // in its header: a sidecar of this name with another one is written again
+};
+
+// The name: which file it is, when its content last changed by its own account, all metadata, the
+// whole tensor table, and pages of each tensor's data, the first and the last among them (each
+// costs a random disk read when the file is cold; 2000 of them: 1 s). A file under another name
+// finds it, a copy has its own.
+//
+// Two files of one size and time that differ in a few rows have different inodes. The same file
+// edited in place with its time put back (or by a map that never set it) has another time of
+// change, which no program can set, and so has one that took over the inode of a deleted file. That
+// time is not in the name because renaming or linking moves it too: the sidecar is then written
+// again in its place, once, instead of beside the old one. Not caught: a clock that was set back to
+// the very tick, and file systems that keep no time of change, where edits that keep the time count
+// only on sampled pages. The device is left out: its number may be another one after every boot.
+Identity IdentityOf(const Gguf& gguf) {
+  constexpr uint64_t kSampleBytes = 4096, kSamples = 512;
   Hasher hasher;
   hasher.AddNumber(gguf.file_bytes());
-  hasher.AddNumber(gguf.modified_ns());
+  const std::vector<FileStamp> stamps = gguf.stamps();
+  for (const FileStamp& stamp : stamps) {
+    hasher.AddNumber(stamp.inode);
+    hasher.AddNumber(stamp.modified_ns);
+  }
   for (size_t i = 0; i < gguf.metadata_size(); ++i) {
     const GgufValue& value = gguf.metadata_value(i);
     hasher.AddText(gguf.metadata_key(i));
@@ -101,7 +119,7 @@ Key IdentityOf(const Gguf& gguf) {
     hasher.Add(value.bytes.data(), value.bytes.size());
   }
   const uint64_t samples =
-      std::clamp<uint64_t>(kSamples / std::max<size_t>(gguf.tensors().size(), 1), 1, 8);
+      std::clamp<uint64_t>(kSamples / std::max<size_t>(gguf.tensors().size(), 1), 2, 64);
   for (const GgufTensor& tensor : gguf.tensors()) {
     hasher.AddText(tensor.name);
     hasher.AddNumber(tensor.type_id);
@@ -110,13 +128,15 @@ Key IdentityOf(const Gguf& gguf) {
       hasher.Add(tensor.data, tensor.bytes);
       continue;
     }
-    // At the centres of `samples` equal parts.
-    const uint64_t part = tensor.bytes / samples;
-    for (uint64_t s = 0; s < samples; ++s) {
-      hasher.Add(tensor.data + s * part + (part - kSampleBytes) / 2, kSampleBytes);
-    }
+    const uint64_t step = (tensor.bytes - kSampleBytes) / (samples - 1);
+    for (uint64_t s = 0; s + 1 < samples; ++s) hasher.Add(tensor.data + s * step, kSampleBytes);
+    hasher.Add(tensor.data + tensor.bytes - kSampleBytes, kSampleBytes);
   }
-  return hasher.Finish();
+  Identity identity;
+  identity.name = hasher.Finish();
+  for (const FileStamp& stamp : stamps) hasher.AddNumber(stamp.changed_ns);
+  identity.content = hasher.Finish();
+  return identity;
 }
 
 Result<std::string> PathFor(const Key& key) {
@@ -147,6 +167,7 @@ struct Planned {
 };
 
 struct Plan {
+  Key name;
   Header header{};
   uint64_t data_bytes = 0;       // panels, without padding
   std::vector<Planned> tensors;  // by name, and so by offset
@@ -181,7 +202,9 @@ Result<Plan> MakePlan(const Gguf& gguf, std::span<const GgufTensor* const> tenso
   std::memcpy(plan.header.magic, kMagic, sizeof(kMagic));
   plan.header.layout_version = kPanelLayoutVersion;
   plan.header.entries = static_cast<uint32_t>(plan.tensors.size());
-  plan.header.key = IdentityOf(gguf);
+  const Identity identity = IdentityOf(gguf);
+  plan.name = identity.name;
+  plan.header.key = identity.content;
   plan.header.file_bytes = *end;
   return plan;
 }
@@ -275,7 +298,10 @@ Status WriteBlocks(AtomicFile& file, Plan& plan, const PanelFile::ParallelFor& p
       return;
     }
     const uint64_t now = done.fetch_add(bytes) + bytes;
-    if (progress) progress(now, plan.data_bytes);
+    if (progress && !progress(now, plan.data_bytes) && !failed.exchange(true)) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      first_error = Status(StatusCode::kCancelled, "interrupted while its panels were written");
+    }
   });
   return first_error;
 }
@@ -308,13 +334,15 @@ std::vector<uint8_t> HeadOf(Plan& plan) {
 
 }  // namespace
 
-Result<std::string> PanelFile::PathOf(const Gguf& gguf) { return PathFor(IdentityOf(gguf)); }
+Result<std::string> PanelFile::PathOf(const Gguf& gguf) { return PathFor(IdentityOf(gguf).name); }
 
 Status PanelFile::Write(const Gguf& gguf, std::span<const GgufTensor* const> tensors,
                         const ParallelFor& parallel_for, const Progress& progress) {
   ASSIGN_OR_RETURN(Plan plan, MakePlan(gguf, tensors));
-  ASSIGN_OR_RETURN(const std::string path, PathFor(plan.header.key));
-  RETURN_IF_ERROR(MakeFolders(path.substr(0, path.rfind('/'))));
+  ASSIGN_OR_RETURN(const std::string path, PathFor(plan.name));
+  const std::string folder = path.substr(0, path.rfind('/'));
+  RETURN_IF_ERROR(MakeFolders(folder));
+  AtomicFile::RemoveLeftovers(folder);
   ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   RETURN_IF_ERROR(file->Resize(plan.header.file_bytes));
   RETURN_IF_ERROR(WriteBlocks(*file, plan, parallel_for, progress));
@@ -325,8 +353,8 @@ Status PanelFile::Write(const Gguf& gguf, std::span<const GgufTensor* const> ten
 // ---- Reading ------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<PanelFile>> PanelFile::Open(const Gguf& gguf) {
-  const Key key = IdentityOf(gguf);
-  ASSIGN_OR_RETURN(const std::string path, PathFor(key));
+  const Identity identity = IdentityOf(gguf);
+  ASSIGN_OR_RETURN(const std::string path, PathFor(identity.name));
   std::unique_ptr<PanelFile> panels(new PanelFile);
   ASSIGN_OR_RETURN(panels->file_, MappedFile::Open(path));
   ByteReader reader(panels->file_->bytes());
@@ -334,13 +362,15 @@ Result<std::unique_ptr<PanelFile>> PanelFile::Open(const Gguf& gguf) {
   std::span<const uint8_t> directory;
   const bool good = reader.Read(&header) &&
                     std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
-                    header.layout_version == kPanelLayoutVersion && header.key == key &&
-                    header.file_bytes == panels->bytes() &&
+                    header.layout_version == kPanelLayoutVersion &&
+                    header.key == identity.content && header.file_bytes == panels->bytes() &&
                     reader.ReadBytes(header.directory_bytes, &directory) &&
                     HeaderHash(header, directory) == header.hash;
   if (!good) {
-    return Status(StatusCode::kCorrupt, path + ": panel file is damaged or cut short, " +
-                                            std::to_string(panels->bytes()) + " bytes");
+    return Status(StatusCode::kCorrupt,
+                  path +
+                      ": panel file is damaged, cut short or of an earlier state of the model, " +
+                      std::to_string(panels->bytes()) + " bytes");
   }
   RETURN_IF_ERROR(panels->ReadDirectory(gguf, directory, header.entries));
   return panels;
@@ -418,13 +448,12 @@ Status PanelFile::Verify(const ParallelFor& parallel_for) const {
 Status PanelFile::VerifyOncePerBoot(const ParallelFor& parallel_for) const {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  const std::string wanted = boot + " " + std::to_string(file_->modified_ns());
+  const std::string wanted = boot + " " + std::to_string(file_->stamp().modified_ns) + "\n";
   const std::string stamp = path() + ".verified";
-  std::string found;
-  std::getline(std::ifstream(stamp), found);
-  if (!boot.empty() && found == wanted) return Status();
+  const Result<std::string> found = ReadSmallFile(stamp, 4096);
+  if (!boot.empty() && found.ok() && *found == wanted) return Status();
   RETURN_IF_ERROR(Verify(parallel_for));
-  std::ofstream(stamp) << wanted << "\n";  // cannot be written: verified again next time
+  (void)WriteSmallFile(stamp, wanted);  // cannot be written: verified again next time
   return Status();
 }
 

@@ -1,7 +1,8 @@
 // The sidecar of a GGUF: its matrices in panel form, converted once, then mapped
 // read-only and shared by all processes. It lies in the cache folder under a
-// name made of the GGUF's content and the time of its last change, so that a moved
-// model finds it and a changed one does not. Made and read by src/model/weight_store.
+// name made of which file the GGUF is, the time of its last change and samples of its
+// content, so that no other model finds it; one that was changed or renamed in place
+// has it written again. Made and read by src/model/weight_store.
 #ifndef SLUICE_SRC_FILE_PANEL_FILE_H_
 #define SLUICE_SRC_FILE_PANEL_FILE_H_
 
@@ -29,14 +30,15 @@ class PanelFile {
   // Calls the function for each of 0..n-1, in any order, on any threads, and returns when all are
   // done.
   using ParallelFor = std::function<void(size_t n, const std::function<void(size_t)>&)>;
-  // Bytes written so far, of all. Called from the threads of ParallelFor.
-  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  // Bytes written so far, of all; false: give up, with kCancelled. Called from the threads of
+  // ParallelFor.
+  using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
   // Where the sidecar of `gguf` belongs.
   static Result<std::string> PathOf(const Gguf& gguf);
 
-  // kNotFound: there is none; kCorrupt: there is one that contradicts itself or `gguf` (write it
-  // again).
+  // kNotFound: there is none; kCorrupt: there is one that contradicts itself or `gguf`, or was
+  // made before `gguf` was last touched (write it again).
   static Result<std::unique_ptr<PanelFile>> Open(const Gguf& gguf);
 
   // Converts `tensors` (those without a panel form are left out) and puts the file into place. On

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "simd/stream.h"
 #include "src/base/arena.h"
@@ -35,7 +36,12 @@ size_t BufferBytes() {
 double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, double seconds,
                             int threads) {
   const auto* from = static_cast<const uint8_t*>(data);
+  // More threads than CPUs read no faster: they take turns.
+  threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
   double best = 0;
+  // One window for all: from the first that begins, which need not be worker 0, to the last that
+  // ends.
+  std::vector<double> begin_s(static_cast<size_t>(threads));
   std::atomic<uint64_t> sum{0};
   bool again = bytes > 0;
   team.Run(
@@ -44,11 +50,13 @@ double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, do
         const double start = Seconds();
         for (int pass = 1; again; ++pass) {
           worker.Barrier();
-          const double from_s = Seconds();
+          begin_s[static_cast<size_t>(worker.index())] = Seconds();
           sum.fetch_add(ReadSum(from + begin, end - begin), std::memory_order_relaxed);
           worker.Barrier();
           if (worker.index() == 0) {
             const double now = Seconds();
+            const double from_s =
+                *std::min_element(begin_s.begin(), begin_s.begin() + worker.count());
             best = std::max(best, static_cast<double>(bytes) / (now - from_s) * 1e-9);
             again = pass < kMinPasses || now - start < seconds;
           }

@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-// GB/s (1e9 bytes) of reading DRAM with `threads` workers of the team (0: all). The buffer is 4
+// GB/s (1e9 bytes) of reading DRAM with `threads` workers of the team (0: all; never more than have
+// a CPU). The buffer is 4
 // times the L3 caches, 256 MB to 2 GB, at most 1/8 of the free memory; every one of them reads its
 // share, in passes, for about `seconds` in all, filling the buffer (0.03-0.3 s) included, but three
 // passes at least. The best pass counts: other programs and the hypervisor only ever take bandwidth

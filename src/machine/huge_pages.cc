@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
+#include <sstream>
 
 #include "simd/stream.h"
+#include "src/base/small_file.h"
 #include "src/machine/topology.h"
 
 namespace sluice {
@@ -58,7 +59,9 @@ double HugePageGain(ThreadTeam& team, const uint8_t* small, const uint8_t* huge,
 }
 
 std::optional<double> RecallHugePageGain(const std::string& path, const ThreadTeam& team) {
-  std::ifstream in(path);
+  const Result<std::string> text = ReadSmallFile(path, 4096);
+  if (!text.ok()) return std::nullopt;
+  std::istringstream in(*text);
   std::string key;
   double gain = 0;
   if (!std::getline(in, key) || key != MachineKey(team) || !(in >> gain)) return std::nullopt;
@@ -66,7 +69,9 @@ std::optional<double> RecallHugePageGain(const std::string& path, const ThreadTe
 }
 
 void RememberHugePageGain(const std::string& path, const ThreadTeam& team, double gain) {
-  std::ofstream(path) << MachineKey(team) << "\n" << gain << "\n";
+  std::ostringstream text;
+  text << MachineKey(team) << "\n" << gain << "\n";
+  (void)WriteSmallFile(path, text.str());  // measured again next time
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 
 #include "quant/generic_matmul.h"
 #include "src/base/arena.h"
+#include "src/machine/topology.h"
 
 namespace sluice {
 namespace {
@@ -32,8 +33,10 @@ double FastestRate(double seconds, double macs, const std::function<void()>& win
   return best;
 }
 
-// The sum over the workers of what rate(index) returns.
+// The sum over the workers of what rate(index) returns. No more workers than have a CPU: of those
+// that take turns on one, each has windows of its own in which all of it was its.
 double SumOfRates(ThreadTeam& team, int threads, const std::function<double(size_t)>& rate) {
+  threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
   std::vector<double> rates(static_cast<size_t>(team.size()));
   team.Run(
       [&](Worker& worker) {

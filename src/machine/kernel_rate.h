@@ -28,8 +28,9 @@ struct KernelMatrix {
   bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16
 };
 
-// 1e9 multiply-adds per second of `threads` workers (0: all) that multiply parts of `matrix` with
-// `tokens` rows, quantised before. Takes about `seconds`, one window at least.
+// 1e9 multiply-adds per second of `threads` workers (0: all; never more than have a CPU) that
+// multiply parts of `matrix` with `tokens` rows, quantised before. Takes about `seconds`, one
+// window at least.
 Result<double> MeasureMatMulRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
                                  size_t tokens, double seconds = 0.1);
 

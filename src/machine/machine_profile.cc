@@ -4,12 +4,12 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "src/base/atomic_file.h"
 #include "src/base/cache_folder.h"
+#include "src/base/small_file.h"
 #include "src/machine/simd_target.h"
 
 namespace sluice {
@@ -100,11 +100,7 @@ Result<MachineProfile> FromJson(const json::object& o, const std::string& path) 
 
 // The array of profiles in the file, oldest first.
 Result<json::array> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Status(StatusCode::kNotFound, path + ": no machine profile");
-  std::string text(kMostBytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMostBytes));
   boost::system::error_code error;
   json::value value = json::parse(text, error);
   json::object* o = error ? nullptr : value.if_object();
@@ -196,9 +192,7 @@ Status WriteProfile(const std::string& path, const MachineProfile& profile) {
   const std::string text = json::serialize(json::object{{"profiles", std::move(profiles)}}) + "\n";
   const size_t slash = path.rfind('/');
   if (slash != std::string::npos) RETURN_IF_ERROR(MakeFolders(path.substr(0, slash)));
-  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
-  RETURN_IF_ERROR(file->WriteAt(0, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
-  return file->Commit();
+  return WriteSmallFile(path, text);
 }
 
 MachineProfile ProfileOfThisMachine() {

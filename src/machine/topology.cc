@@ -49,6 +49,7 @@ int KindOf(hwloc_topology_t t, hwloc_const_bitmap_t cpus, int kinds) {
 std::vector<Core> AllowedCores(hwloc_topology_t t, hwloc_const_bitmap_t allowed, int kinds) {
   std::vector<Core> cores;
   Bitmap mine = hwloc_bitmap_alloc();
+  if (mine == nullptr) return cores;
   // Some virtual machines tell of logical CPUs only.
   const auto type = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   for (int kind = 0; kind < kinds; ++kind) {
@@ -91,6 +92,7 @@ void ReadHwloc(hwloc_topology_t t, Topology& machine) {
   machine.l2_bytes = CacheBytes(t, HWLOC_OBJ_L2CACHE, false);
   machine.l3_bytes = CacheBytes(t, HWLOC_OBJ_L3CACHE, true);
   Bitmap allowed = hwloc_bitmap_alloc();
+  if (allowed == nullptr) return;
   if (hwloc_get_cpubind(t, allowed, HWLOC_CPUBIND_THREAD) != 0) {
     hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(t));
   }
@@ -122,6 +124,11 @@ int Topology::UsableCpus() const {
   return std::max(1, std::min(cpus, static_cast<int>(whole)));
 }
 
+int Topology::RunningAtOnce(int threads) const {
+  const double quota = std::ceil(std::min(cpu_quota.value_or(cpus), 1e6));
+  return std::max(1, std::min({threads, cpus, static_cast<int>(quota)}));
+}
+
 uint64_t Topology::UsableMemoryBytes() const {
   return std::min(memory_bytes, memory_limit.value_or(memory_bytes));
 }
@@ -137,8 +144,10 @@ bool BindThread(int tid, const std::vector<int>& cpus) {
   hwloc_topology_t t = Hwloc();
   if (t == nullptr) return false;
   Bitmap set = hwloc_bitmap_alloc();
-  for (int cpu : cpus) hwloc_bitmap_set(set, static_cast<unsigned>(cpu));
-  const bool bound = hwloc_linux_set_tid_cpubind(t, tid, set) == 0;
+  if (set == nullptr) return false;
+  bool bound = true;
+  for (int cpu : cpus) bound &= hwloc_bitmap_set(set, static_cast<unsigned>(cpu)) == 0;
+  bound = bound && hwloc_linux_set_tid_cpubind(t, tid, set) == 0;
   hwloc_bitmap_free(set);
   return bound;
 }

@@ -39,12 +39,16 @@ struct Topology {
   int DefaultThreads() const;
   // Logical CPUs that threads may keep busy: the mask and the quota rounded down, at least 1.
   int UsableCpus() const;
+  // Of so many threads, those that can run at once: the mask and the quota rounded up, at least 1.
+  int RunningAtOnce(int threads) const;
+  uint64_t LastCacheBytes() const { return l3_bytes > 0 ? l3_bytes : l2_bytes; }  // 0 unknown
   uint64_t UsableMemoryBytes() const;  // the smaller of memory and its limit
 };
 
 const Topology& ThisMachine();
 
-// Binds the calling thread to these CPUs (Core::cpus); false when the system refuses.
+// Binds the calling thread to these CPUs (Core::cpus); false when the system refuses, or
+// has no memory for the mask.
 bool BindThisThread(const std::vector<int>& cpus);
 // The same for a thread of this process by the kernel's number, which must be alive.
 bool BindThread(int tid, const std::vector<int>& cpus);

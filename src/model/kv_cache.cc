@@ -172,8 +172,7 @@ bool KvSequence::PagesOf(size_t span, bool windowed, std::vector<uint8_t*>* page
       continue;
     }
     for (size_t h = 0; h < config_.kv_heads; ++h) {
-      (*pages)[i * config_.kv_heads + h] =
-          tables_[i][h * ring_pages_[i] + span % ring_pages_[i]];
+      (*pages)[i * config_.kv_heads + h] = tables_[i][h * ring_pages_[i] + span % ring_pages_[i]];
     }
   }
   return all;

@@ -74,9 +74,8 @@ Status WeightStore::Fill(LoadMode mode, const Placement& placement, ThreadTeam& 
   Status status;
   if (mode_ == LoadMode::kPanels) {
     status = FillPanelFile(team, progress);
-    if (!status.ok() && mode == LoadMode::kPanels && status.code() != StatusCode::kIo) {
-      return status;
-    }
+    const bool asked_for = mode == LoadMode::kPanels && status.code() != StatusCode::kIo;
+    if (!status.ok() && (asked_for || status.code() == StatusCode::kCancelled)) return status;
     if (!status.ok()) {
       // A full or read-only disk: the same panels in memory.
       Note(status.message() + "; weights are repacked in memory instead");
@@ -266,7 +265,9 @@ Status WeightStore::Repack(ThreadTeam& team, const LoadProgress& progress) {
     gguf_.DontNeed(*job.tensor);  // the rows have served
     placed_[job.tensor] = job.out;
     done += job.shape.bytes();
-    if (progress) progress(done, total);
+    if (progress && !progress(done, total)) {
+      return Status(StatusCode::kCancelled, "interrupted while its weights were repacked");
+    }
   }
   return Status();
 }

@@ -50,8 +50,9 @@ struct Placement {
   NumaMode numa = NumaMode::kAuto;
 };
 
-// Bytes done of bytes in all, while panels are made.
-using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
+// Bytes done of bytes in all, while panels are made; called from any worker. False: give up, with
+// kCancelled and nothing left behind.
+using LoadProgress = std::function<bool(uint64_t done, uint64_t total)>;
 
 class PanelFile;
 struct PanelShape;

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "src/base/printable.h"
+#include "src/file/gguf_json.h"
 #include "src/file/summary.h"
 #include "src/server/chat_output.h"
-#include "src/server/gguf_json.h"
 #include "src/server/ollama_reply.h"
 #include "src/text/chat_template.h"
 
@@ -40,12 +40,19 @@ json::object EmptyDetails() {
           {"families", json::array()}, {"parameter_size", ""}, {"quantization_level", ""}};
 }
 
+// Long arrays are null, as Ollama has them.
+json::value InfoValue(const GgufValue& value, uint64_t most) {
+  if (value.type != GgufType::kArray) return GgufScalarJson(value);
+  if (value.count > most) return nullptr;
+  return GgufElementsJson(value, most);
+}
+
 json::object ModelInfo(const Gguf& gguf, bool verbose) {
   json::object info;
   for (size_t i = 0; i < gguf.metadata_size(); ++i) {
     const std::string_view key = gguf.metadata_key(i);
     if (key.ends_with(".chat_template")) continue;  // it is the answer's "template"
-    info[key] = GgufValueJson(gguf.metadata_value(i), verbose ? SIZE_MAX : kFewElements);
+    info[key] = InfoValue(gguf.metadata_value(i), verbose ? UINT64_MAX : kFewElements);
   }
   info["general.parameter_count"] = Parameters(gguf);
   return info;

@@ -9,6 +9,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/mapped_file.h"
 #include "src/base/memory_lock.h"
+#include "src/base/small_file.h"
 #include "tests/base/temp_folder.h"
 
 namespace sluice {
@@ -139,6 +140,18 @@ TEST(AtomicFile, ReplacesWhatALinkNamesAndNothingThatIsNoFile) {
   }
   ASSERT_EQ(lstat(folder.path("pipe").c_str(), &seen), 0);
   EXPECT_TRUE(S_ISFIFO(seen.st_mode));
+}
+
+TEST(SmallFile, NeverWaitsForWhatIsNoFile) {
+  const TempFolder folder;
+  EXPECT_EQ(ReadSmallFile(folder.path("none"), 10).status().code(), StatusCode::kNotFound);
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadSmallFile(folder.path("pipe"), 10).status().code(), StatusCode::kIo);
+  EXPECT_EQ(WriteSmallFile(folder.path("pipe"), "x").code(), StatusCode::kIo);
+  EXPECT_EQ(ReadSmallFile(folder.path(), 10).status().code(), StatusCode::kIo);
+  ASSERT_TRUE(WriteSmallFile(folder.path("a"), "first line\n").ok());
+  EXPECT_EQ(*ReadSmallFile(folder.path("a"), 100), "first line\n");
+  EXPECT_EQ(*ReadSmallFile(folder.path("a"), 5), "first");
 }
 
 TEST(AtomicFile, AppearsOnCommit) {

@@ -142,6 +142,19 @@ TEST_F(BenchCli, ModelsAndTypesMultiply) {
   EXPECT_TRUE(sides[1].at("relaxed").as_bool());
 }
 
+TEST_F(BenchCli, TakesTheFlagsOfHowAModelIsHeld) {
+  const Rows rows = JsonLines({model_, "-p", "0", "-n", "1", "--portable", "--mlock", "--numa",
+                               "interleave", "--vs", "--numa off"});
+  ASSERT_EQ(rows.size(), 2u);
+  for (const boost::json::object& row : rows) {
+    EXPECT_EQ(row.at("portable"), true);
+    EXPECT_EQ(row.at("type_k").as_string(), "f16");
+    EXPECT_EQ(row.at("mlock"), true);
+  }
+  EXPECT_EQ(rows[0].at("numa").as_string(), "interleave");
+  EXPECT_EQ(rows[1].at("numa").as_string(), "off");
+}
+
 TEST_F(BenchCli, MarkdownLooksLikeLlamaBench) {
   const ProgramResult r =
       Bench({model_, "-p", "4", "-n", "2", "-d", "3", "-np", "2", "-r", "2", "-b", "64"});
@@ -332,7 +345,15 @@ TEST_F(BenchCli, ErrorsAreOneLine) {
                                                     {"-p", "4", "-n", "0", "-d", "512"},
                                                     {"--vs", "--bogus 1"},
                                                     {"--vs", "-p 1,2"},
-                                                    {"--vs", "-xyz"}};
+                                                    {"--vs", "-xyz"},
+                                                    {"--vs", ""},
+                                                    {"--vs", " "},
+                                                    {"--vs", "-p 4"},
+                                                    {"--vs", "-n 4"},
+                                                    {"--vs", "-d 4"},
+                                                    {"--vs", "-np 2"},
+                                                    {"--portable", "--relaxed"},
+                                                    {"--numa", "both"}};
   for (std::vector<std::string> arguments : wrong) {
     std::string text;
     for (const std::string& a : arguments) text += a + " ";

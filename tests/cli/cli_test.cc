@@ -2,6 +2,7 @@
 // model, the closing line, exit codes, errors of one line, help.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -106,6 +107,13 @@ TEST_F(CliTest, RunStreamsTextAndEndsWithOneLine) {
   EXPECT_EQ(r.err.find('\x1b'), std::string::npos) << "colours on a pipe";
 }
 
+TEST_F(CliTest, AShareAboveTheCeilingIsExplained) {
+  // This model fits in any cache.
+  const boost::json::object o = Json({"run", model_, "-p", "abc", "-n", "64", "--ignore-eos"});
+  const double pct = boost::json::value_to<double>(o.at("ceiling_pct"));
+  EXPECT_EQ(o.at("ceiling_remark").as_string().empty(), pct <= 100) << pct;
+}
+
 TEST_F(CliTest, RunAsJson) {
   const boost::json::object o =
       Json({"run", model_, "-p", "abc de", "-n", "4", "--temp", "0", "--ignore-eos"});
@@ -156,6 +164,65 @@ TEST_F(CliTest, RunKnowsLlamaCppsFlags) {
                                   "-tb", "1", "-b", "16", "-ngl", "99", "-ctk", "f16"});
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_NE(r.err.find("ignored"), std::string::npos) << r.err;
+}
+
+TEST_F(CliTest, FlagsOfLlamaCppThatMeanNothingHereAreSaid) {
+  const std::vector<std::string> usual = {"run", "-p", "abc", "-n", "2", "--temp", "0", "-t", "1"};
+  const auto run = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = usual;
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return Sluice(arguments);
+  };
+  const std::string expected = run({model_}).out;
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"-fa", model_},
+                                             {"-fa", "on", model_},
+                                             {"--flash-attn", "off", model_},
+                                             {"--flash-attn=auto", model_},
+                                             {"-no-cnv", model_},
+                                             {"--no-conversation", model_},
+                                             {"--no-warmup", model_},
+                                             {"--no-mmap", model_}}) {
+    const ProgramResult r = run(flags);
+    EXPECT_EQ(r.exit_code, 0) << flags[0] << r.err;
+    EXPECT_EQ(r.out, expected) << flags[0];
+    EXPECT_NE(r.err.find("ignored"), std::string::npos) << flags[0] << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 2) << r.err;
+  }
+}
+
+TEST_F(CliTest, KeysAndValuesHaveOneType) {
+  const auto type = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"run", model_, "-p", "abc", "-n", "1"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return std::string(Json(arguments).at("kv_type").as_string());
+  };
+  EXPECT_EQ(type({"-ctk", "q8_0", "-ctv", "q8_0"}), "q8");
+  EXPECT_EQ(type({"--cache-type-k", "q8", "--cache-type-v", "q8_0"}), "q8");
+  EXPECT_EQ(type({"-ctv", "f32"}), "f32");
+  EXPECT_EQ(type({"-ctk", "f32"}), "f32");
+  EXPECT_TRUE(
+      Sluice({"run", model_, "-p", "a", "-ctk", "f16", "-ctv", "f32"}).IsOneLineError(kUsage));
+}
+
+TEST_F(CliTest, OneModelOnly) {
+  const ProgramResult r = Sluice({"run", model_, "-m", model_, "-p", "a"});
+  EXPECT_TRUE(r.IsOneLineError(kUsage)) << r.err;
+  EXPECT_NE(r.err.find("--model"), std::string::npos) << r.err;
+  EXPECT_TRUE(Sluice({"run", "-m", model_, "-m", model_, "-p", "a"}).IsOneLineError(kUsage));
+}
+
+TEST_F(CliTest, AnEmptyPromptIsSaid) {
+  const ProgramResult empty = Sluice({"run", model_, "-p", "", "-n", "1"});
+  EXPECT_NE(empty.err.find("BOS"), std::string::npos) << empty.err;
+  EXPECT_NE(Sluice({"run", model_, "-n", "1"}, "").err.find("BOS"), std::string::npos);
+  EXPECT_EQ(Sluice({"run", model_, "-p", "a", "-n", "1"}).err.find("BOS"), std::string::npos);
+}
+
+TEST_F(CliTest, ChatNeedsAModelBeforeAnythingElse) {
+  const ProgramResult r = Sluice({"chat"});
+  EXPECT_TRUE(r.IsOneLineError(kUsage)) << r.err;
+  EXPECT_NE(r.err.find("chat template"), std::string::npos) << r.err;
 }
 
 TEST_F(CliTest, RunEndsAtTheContext) {
@@ -235,6 +302,29 @@ TEST_F(CliTest, AloneItShowsItsHelp) {
   EXPECT_NE(r.out.find("Example"), std::string::npos);
 }
 
+TEST_F(CliTest, AWordThatIsNoCommandIsNamed) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"frob"}, {"help", "frob"}, {"frob", "--help"}}) {
+    const ProgramResult r = Sluice(words);
+    EXPECT_TRUE(r.exit_code == kUsage && r.out.empty()) << r.out << r.err;
+    EXPECT_NE(r.err.find("no command frob"), std::string::npos) << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+  }
+  EXPECT_EQ(Sluice({""}).exit_code, kUsage);
+}
+
+TEST_F(CliTest, HelpListsTheTypesOfKeysAndValues) {
+  for (const char* command : {"run", "bench"}) {
+    EXPECT_NE(Sluice({command, "--help"}).out.find("q8_0"), std::string::npos) << command;
+  }
+}
+
+TEST_F(CliTest, HelpIsACommandToo) {
+  EXPECT_EQ(Sluice({"help"}).out, Sluice({"--help"}).out);
+  EXPECT_EQ(Sluice({"help", "run"}).out, Sluice({"run", "--help"}).out);
+  EXPECT_EQ(Sluice({"help", "run"}).exit_code, 0);
+}
+
 TEST_F(CliTest, FlagsThatDoNotExistAreUsage) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"fly"},
@@ -311,6 +401,23 @@ TEST_F(CliTest, DamagedPanelsAreWrittenAgain) {
   WriteFile(path, bad);
   EXPECT_EQ(Json(arguments).at("logits_hash"), before.at("logits_hash"));
   EXPECT_TRUE(ReadFile(path) == whole);
+}
+
+// Named pipes where remembered values should be; a reader or writer of one would wait for ever.
+TEST_F(CliTest, PipesInTheCacheHoldNothingUp) {
+  const std::vector<std::string> run = {"run", model_, "-p", "abc", "-n", "1", "--temp", "0"};
+  ASSERT_EQ(Sluice(run).exit_code, 0);
+  std::vector<std::string> names = {folder_.path("cache/machine.json"),
+                                    folder_.path("cache/panels/huge_pages")};
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path("cache/panels"))) {
+    if (entry.path().extension() == ".panels") names.push_back(entry.path().string() + ".verified");
+  }
+  ASSERT_EQ(names.size(), 3u);
+  for (const std::string& name : names) {
+    std::filesystem::remove(name);
+    ASSERT_EQ(mkfifo(name.c_str(), 0600), 0) << name;
+  }
+  EXPECT_EQ(Sluice(run).exit_code, 0);
 }
 
 TEST_F(CliTest, AFullDiskFallsBackAndSaysSo) {

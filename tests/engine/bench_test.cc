@@ -54,6 +54,15 @@ TEST(BenchStatistics, RatioKeepsPairsTogether) {
   EXPECT_FALSE(RatioOfMedians(std::vector<double>{2}, std::vector<double>{1}).interval.has_value());
 }
 
+TEST(CeilingRemark, ExplainsWhatIsAboveTheCeiling) {
+  EXPECT_STREQ(CeilingRemark(99, 1e6, 32 << 20), "");
+  EXPECT_STREQ(CeilingRemark(150, 1e6, 32 << 20), "in cache");
+  EXPECT_STREQ(CeilingRemark(101, 1e6, 32 << 20), "in cache");
+  EXPECT_STREQ(CeilingRemark(104, 1e9, 32 << 20), "");
+  EXPECT_STREQ(CeilingRemark(106, 1e9, 32 << 20), "ceiling measured low");
+  EXPECT_STREQ(CeilingRemark(106, 0, 32 << 20), "ceiling measured low");  // of arithmetic
+}
+
 class BenchTestCase : public testing::Test {
  protected:
   std::unique_ptr<ModelRunner> Runner(const TinyShape& shape, std::span<const BenchTest> tests) {

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <thread>
 
+#include "src/base/atomic_file.h"
 #include "src/base/random.h"
 #include "src/file/panel_rows.h"
 #include "tests/base/temp_folder.h"
@@ -135,6 +138,7 @@ TEST_F(PanelFileTest, ProgressEndsAtTheTotal) {
   const auto progress = [&](uint64_t done, uint64_t total) {
     last = std::max(last.load(), done);
     all = total;
+    return true;
   };
   ASSERT_TRUE(PanelFile::Write(*gguf_, all_, Serial, progress).ok());
   uint64_t expected = 0;
@@ -146,6 +150,37 @@ TEST_F(PanelFileTest, ProgressEndsAtTheTotal) {
   EXPECT_EQ(all, expected);
 }
 
+TEST_F(PanelFileTest, GivesUpWhenToldAndLeavesNothing) {
+  const auto give_up = [](uint64_t, uint64_t) { return false; };
+  EXPECT_EQ(PanelFile::Write(*gguf_, all_, FourThreads, give_up).code(), StatusCode::kCancelled);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("cache/panels")), {}),
+            0);
+}
+
+TEST_F(PanelFileTest, RemovesWhatKilledWritersLeft) {
+  std::filesystem::create_directories(folder_.path("cache/panels"));
+  const pid_t child = fork();
+  if (child == 0) {  // killed in the midst of writing
+    if (!AtomicFile::Create(folder_.path("cache/panels/x.panels")).ok()) _exit(1);
+    (void)new auto(AtomicFile::Create(folder_.path("cache/panels/y.panels")));
+    raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder_.path("cache/panels")), {});
+  };
+  ASSERT_EQ(files(), 1);
+  // Kept: that of a process that lives, and what only looks like one.
+  const auto mine = AtomicFile::Create(folder_.path("cache/panels/z.panels"));
+  ASSERT_TRUE(mine.ok());
+  WriteFile(folder_.path("cache/panels/notes.tmp"), Pattern(1, 0));
+  ASSERT_TRUE(Write().ok());
+  EXPECT_EQ(files(), 3);
+  EXPECT_TRUE((*mine)->Commit().ok());
+}
+
 TEST_F(PanelFileTest, HoldsOnlyWhatWasAskedFor) {
   const GgufTensor* one[] = {gguf_->FindTensor("Q4_0.weight"), gguf_->FindTensor("Q4_0.weight")};
   ASSERT_TRUE(PanelFile::Write(*gguf_, one, Serial, nullptr).ok());
@@ -155,14 +190,55 @@ TEST_F(PanelFileTest, HoldsOnlyWhatWasAskedFor) {
   EXPECT_EQ((*panels)->Find("Q8_0.weight"), nullptr);
 }
 
-TEST_F(PanelFileTest, BelongsToTheContentNotToThePath) {
+// Sets bytes [at, at + 8) of a file and puts its time of modification back.
+void EditKeepingTheTime(const std::string& path, uint64_t at) {
+  const auto time = std::filesystem::last_write_time(path);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(at))
+      .write("\x5a\xa5\x5a\xa5\x5a\xa5\x5a\xa5", 8);
+  std::filesystem::last_write_time(path, time);
+}
+
+std::unique_ptr<Gguf> OpenModel(const std::string& path) {
+  auto gguf = Gguf::Open(path);
+  EXPECT_TRUE(gguf.ok()) << gguf.status().message();
+  return *std::move(gguf);
+}
+
+// A large tensor, so that most of its bytes are in no sample.
+std::string WriteLargeModel(const std::string& path) {
+  GgufWriter writer;
+  writer.AddString("general.architecture", "llama");
+  const Format& format = *FindFormat("Q8_0");
+  const uint64_t shape[] = {1024, 4096};
+  const Bytes bytes(format.RowBytes(1024) * 4096, 1);
+  writer.AddTensor("a", format.gguf_type, shape, bytes);
+  EXPECT_TRUE(writer.Write(path).ok());
+  return path;
+}
+
+TEST_F(PanelFileTest, BelongsToOneFile) {
   ASSERT_TRUE(Write().ok());
   std::filesystem::rename(folder_.path("model.gguf"), folder_.path("moved.gguf"));
-  const auto moved = Gguf::Open(folder_.path("moved.gguf"));
-  ASSERT_TRUE(moved.ok());
-  EXPECT_TRUE(PanelFile::Open(**moved).ok());
+  // The time of change has moved; the sidecar is found and is to be written again in its place.
+  const auto moved = OpenModel(folder_.path("moved.gguf"));
+  EXPECT_EQ(PanelFile::PathOf(*moved).value(), Path());
   const std::unique_ptr<Gguf> other = WriteModel("model.gguf", 2);
   EXPECT_EQ(PanelFile::Open(*other).status().code(), StatusCode::kNotFound);
+}
+
+// The same size, time, metadata and samples.
+TEST_F(PanelFileTest, ACopyWithOtherWeightsIsAnotherModel) {
+  const std::string first = WriteLargeModel(folder_.path("first.gguf"));
+  const std::string second = folder_.path("second.gguf");
+  std::filesystem::copy_file(first, second);
+  std::filesystem::last_write_time(second, std::filesystem::last_write_time(first));
+  EditKeepingTheTime(second, std::filesystem::file_size(second) - 20000);
+  const auto a = OpenModel(first), b = OpenModel(second);
+  const GgufTensor* tensors[] = {a->FindTensor("a")};
+  ASSERT_TRUE(PanelFile::Write(*a, tensors, Serial, nullptr).ok());
+  EXPECT_TRUE(PanelFile::Open(*a).ok());
+  EXPECT_EQ(PanelFile::Open(*b).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(PanelFileTest, AFileEditedInPlaceIsAnotherModel) {
@@ -172,9 +248,18 @@ TEST_F(PanelFileTest, AFileEditedInPlaceIsAnotherModel) {
   // The bytes stay as they are: what no sample could see must count too.
   std::filesystem::last_write_time(
       path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
-  const auto edited = Gguf::Open(path);
-  ASSERT_TRUE(edited.ok());
-  EXPECT_EQ(PanelFile::Open(**edited).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(PanelFile::Open(*OpenModel(path)).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(PanelFileTest, AFileEditedInPlaceWithItsTimePutBackIsAnotherModel) {
+  const std::string path = WriteLargeModel(folder_.path("large.gguf"));
+  auto gguf = OpenModel(path);
+  const GgufTensor* tensors[] = {gguf->FindTensor("a")};
+  ASSERT_TRUE(PanelFile::Write(*gguf, tensors, Serial, nullptr).ok());
+  EXPECT_TRUE(PanelFile::Open(*gguf).ok());
+  gguf.reset();
+  EditKeepingTheTime(path, std::filesystem::file_size(path) - 20000);
+  EXPECT_EQ(PanelFile::Open(*OpenModel(path)).status().code(), StatusCode::kCorrupt);
 }
 
 TEST_F(PanelFileTest, CutFilesAreCorrupt) {

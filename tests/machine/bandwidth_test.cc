@@ -18,6 +18,19 @@ TEST(Bandwidth, OfMemoryIsPlausible) {
   EXPECT_LT(*rate, 20000);
 }
 
+// Threads that take turns on a CPU must not be counted as if all had run at once: of 32 times as
+// many the rate was 10 times as high.
+TEST(Bandwidth, MoreThreadsThanCpusAreNoFaster) {
+  const int cpus = ThisMachine().RunningAtOnce(1024);
+  if (cpus > 32) GTEST_SKIP() << "no team is 32 times as large as " << cpus << " CPUs";
+  auto few = ThreadTeam::Create(cpus), many = ThreadTeam::Create(32 * cpus);
+  ASSERT_TRUE(few.ok() && many.ok());
+  const auto one_each = MeasureReadBandwidth(**few, 0.1),
+             in_turns = MeasureReadBandwidth(**many, 0.1);
+  ASSERT_TRUE(one_each.ok() && in_turns.ok());
+  EXPECT_LT(*in_turns, 4 * *one_each);
+}
+
 TEST(Bandwidth, OfARangeReadsAnySize) {
   auto team = ThreadTeam::Create(3);
   ASSERT_TRUE(team.ok());

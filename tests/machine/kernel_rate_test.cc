@@ -31,6 +31,18 @@ TEST(KernelRate, RunsEveryFormatInBothForms) {
   }
 }
 
+TEST(KernelRate, MoreThreadsThanCpusAreNoFaster) {
+  const int cpus = ThisMachine().RunningAtOnce(1024);
+  if (cpus > 32) GTEST_SKIP() << "no team is 32 times as large as " << cpus << " CPUs";
+  auto few = ThreadTeam::Create(cpus), many = ThreadTeam::Create(32 * cpus);
+  ASSERT_TRUE(few.ok() && many.ok());
+  const Format* format = FindFormat("Q8_0");
+  const std::vector<uint8_t> bytes(64 * format->RowBytes(512));
+  const KernelMatrix matrix{format, bytes.data(), false, false, 64, 512};
+  const double one_each = *MeasureMatMulRate(**few, 0, matrix, 8, 0.05);
+  EXPECT_LT(*MeasureMatMulRate(**many, 0, matrix, 8, 0.05), 8 * one_each);
+}
+
 TEST(KernelRate, DecodedFloats) {
   auto team = ThreadTeam::Create(1);
   const Format* format = FindFormat("Q4_0");

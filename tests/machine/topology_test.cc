@@ -1,7 +1,11 @@
 #include "src/machine/topology.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <set>
 
 namespace sluice {
@@ -34,6 +38,42 @@ Topology Machine(int cores, int smt, std::optional<double> quota) {
   machine.cpus = cores * smt;
   machine.cpu_quota = quota;
   return machine;
+}
+
+// In a process of its own, whose memory is used up: its exit code.
+int BindWithoutMemory() {
+  const std::vector<int> cpus = ThisMachine().cores[0].cpus;
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_AS, &none);
+    // Kept in a list, so that no compiler drops them; small ones last, which take what is left.
+    void* kept = nullptr;
+    for (size_t bytes = 1 << 16; bytes >= sizeof(void*); bytes /= 2) {
+      for (void* p; (p = std::malloc(bytes)) != nullptr; kept = p) *static_cast<void**>(p) = kept;
+    }
+    const bool bound = BindThisThread(cpus);
+    _exit(kept == &kept || bound ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(Topology, BindingWithoutMemoryIsRefused) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
+  GTEST_SKIP() << "a sanitizer's allocator ends the process";
+#else
+  EXPECT_EQ(BindWithoutMemory(), 0);
+#endif
+}
+
+TEST(Topology, NoMoreThreadsRunAtOnceThanHaveACpu) {
+  EXPECT_EQ(Machine(2, 1, std::nullopt).RunningAtOnce(64), 2);
+  EXPECT_EQ(Machine(2, 2, std::nullopt).RunningAtOnce(64), 4);
+  EXPECT_EQ(Machine(8, 1, std::nullopt).RunningAtOnce(3), 3);
+  EXPECT_EQ(Machine(8, 1, 1.5).RunningAtOnce(8), 2);
+  EXPECT_EQ(Machine(8, 1, 0.2).RunningAtOnce(8), 1);
 }
 
 TEST(Topology, OneThreadPerCoreWithinTheQuotaRoundedDown) {

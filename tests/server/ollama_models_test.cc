@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "src/server/gguf_json.h"
+#include "src/file/gguf_json.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/tiny_model.h"
 
@@ -166,14 +166,14 @@ TEST_F(OllamaModelsTest, MetadataOfEveryKind) {
   const std::string path = folder_.path("kinds.gguf");
   ASSERT_TRUE(writer.Write(path).ok());
   const auto gguf = *Gguf::Open(path);
-  const auto value = [&](const char* key) { return GgufValueJson(*gguf->Find(key), 2); };
+  const auto value = [&](const char* key) { return GgufScalarJson(*gguf->Find(key)); };
   EXPECT_EQ(value("u64"), 18446744073709551615u);
   EXPECT_EQ(value("i32"), -5);
   EXPECT_EQ(value("f32"), 0.5);
   EXPECT_EQ(value("bool"), true);
   EXPECT_EQ(value("text"), "h\xC3\xA9");
-  EXPECT_EQ(value("list"), (json::array{1, -2}));
-  EXPECT_TRUE(GgufValueJson(*gguf->Find("list"), 1).is_null());
+  EXPECT_EQ(GgufElementsJson(*gguf->Find("list"), 9), (json::array{1, -2}));
+  EXPECT_EQ(GgufElementsJson(*gguf->Find("list"), 1), json::array{1});
 }
 
 }  // namespace

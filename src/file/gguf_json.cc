@@ -1,8 +1,7 @@
-#include "src/server/gguf_json.h"
+#include "src/file/gguf_json.h"
 
-#include <boost/json/array.hpp>
+#include <algorithm>
 #include <boost/json/string.hpp>
-#include <cstdint>
 #include <string_view>
 
 #include "src/file/byte_reader.h"
@@ -61,16 +60,20 @@ json::value ReadElement(GgufType type, ByteReader& reader) {
 
 }  // namespace
 
-json::value GgufValueJson(const GgufValue& value, size_t most) {
+json::value GgufScalarJson(const GgufValue& value) {
   if (value.type == GgufType::kString) {
     const auto* text = reinterpret_cast<const char*>(value.bytes.data());
     return json::string(std::string_view(text, value.bytes.size()));
   }
   ByteReader reader(value.bytes);
-  if (value.type != GgufType::kArray) return ReadElement(value.type, reader);
-  if (value.count > most) return nullptr;
+  return ReadElement(value.type, reader);
+}
+
+json::array GgufElementsJson(const GgufValue& value, uint64_t most) {
+  ByteReader reader(value.bytes);
   json::array elements;
-  for (uint64_t i = 0; i < value.count; ++i) elements.push_back(ReadElement(value.element, reader));
+  const uint64_t count = std::min(value.count, most);
+  for (uint64_t i = 0; i < count; ++i) elements.push_back(ReadElement(value.element, reader));
   return elements;
 }
 
