@@ -158,8 +158,9 @@ size_t Engine::PrefillRows() const {
   const bool streams =
       std::any_of(running_.begin(), running_.end(), [](const Sequence* s) { return s->one_row(); });
   if (row_s_ == 0) return streams ? std::min(most, kFirstRows) : most;
-  const double budget = streams ? std::max(options_.max_stall_s - decode_step_s_, 0.0)
-                                : options_.max_stall_s * kQuietStalls;
+  // On top of the step that the streams take anyway: taken off it, streams that are slower than the
+  // budget would let no prompt in.
+  const double budget = streams ? options_.max_stall_s : options_.max_stall_s * kQuietStalls;
   const double rows = std::clamp(budget / row_s_, static_cast<double>(std::min(kLeastRows, most)),
                                  static_cast<double>(most));
   const auto whole = static_cast<size_t>(rows);

@@ -26,7 +26,7 @@ struct EngineOptions {
   size_t max_sequences = 1;   // run at once; others wait in order of arrival
   bool prefix_cache = false;  // keep the keys and values of finished prompts while there is room
   // While a sequence decodes, a pass takes no more of other prompts than this time allows at the
-  // speed of the last passes; 0: as much as a pass can hold.
+  // speed of the last passes, on top of the decode step; 0: as much as a pass can hold.
   double max_stall_s = 0;
 };
 
