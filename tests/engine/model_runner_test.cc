@@ -81,6 +81,22 @@ TEST_F(ModelRunnerTest, ErrorsNameTheFile) {
   EXPECT_NE(r.status().message().find("blk.1.attn_k.weight"), std::string::npos);
 }
 
+// However the panels are held, giving up is no reason to make them in another way.
+TEST_F(ModelRunnerTest, ALoadThatIsToldToGiveUpDoes) {
+  const std::string path = Write(TinyLlama("Q4_0"));
+  setenv("SLUICE_CACHE", folder_.path("cache").c_str(), 1);
+  for (const LoadMode mode : {LoadMode::kAuto, LoadMode::kPanels, LoadMode::kRepack}) {
+    RunnerOptions o = TestOptions(16);
+    o.weights = mode;
+    size_t calls = 0;
+    const auto give_up = [&](uint64_t, uint64_t) { return ++calls == 0; };
+    const Result<std::unique_ptr<ModelRunner>> r = ModelRunner::Create(path, o, give_up);
+    EXPECT_EQ(r.status().code(), StatusCode::kCancelled) << LoadModeName(mode);
+    EXPECT_EQ(calls, 1u) << LoadModeName(mode);
+  }
+  unsetenv("SLUICE_CACHE");
+}
+
 TEST_F(ModelRunnerTest, Q8KeysNeedHeadsOf32) {
   TinyShape shape;
   shape.head_dim = 24;
