@@ -40,6 +40,8 @@ Topology Machine(int cores, int smt, std::optional<double> quota) {
   return machine;
 }
 
+// A sanitizer's allocator ends the process when memory runs out.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 // In a process of its own, whose memory is used up: its exit code.
 int BindWithoutMemory() {
   const std::vector<int> cpus = ThisMachine().cores[0].cpus;
@@ -60,13 +62,8 @@ int BindWithoutMemory() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(Topology, BindingWithoutMemoryIsRefused) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
-  GTEST_SKIP() << "a sanitizer's allocator ends the process";
-#else
-  EXPECT_EQ(BindWithoutMemory(), 0);
+TEST(Topology, BindingWithoutMemoryIsRefused) { EXPECT_EQ(BindWithoutMemory(), 0); }
 #endif
-}
 
 TEST(Topology, NoMoreThreadsRunAtOnceThanHaveACpu) {
   EXPECT_EQ(Machine(2, 1, std::nullopt).RunningAtOnce(64), 2);
