@@ -68,9 +68,9 @@ class Running : public std::enable_shared_from_this<Running> {
       }
       return ids.status();
     }
-    ids_ = *std::move(ids);
-    exchange_->OnDisconnect([self = shared_from_this()] {
-      for (uint64_t id : self->ids_) self->model_->engine().Cancel(id);
+    // Not `this`: it holds the exchange, which holds what is given here.
+    exchange_->OnDisconnect([model = model_, ids = *std::move(ids)] {
+      for (uint64_t id : ids) model->engine().Cancel(id);
     });
     return Status();
   }
@@ -164,7 +164,6 @@ class Running : public std::enable_shared_from_this<Running> {
   const std::shared_ptr<Exchange> exchange_;
   const std::shared_ptr<CompletionSink> sink_;
   const Clock::time_point arrived_ = Clock::now();
-  std::vector<uint64_t> ids_;
   bool failed_ = false;  // I/O thread
   SequenceStats sum_;    // of the choices that have ended, I/O thread
   RequestLog log_;       // I/O thread
