@@ -281,6 +281,10 @@ class BlockWriter {
   std::vector<std::vector<uint8_t>> buffers_;
 };
 
+Status Interrupted() {
+  return Status(StatusCode::kCancelled, "interrupted while its panels were written");
+}
+
 Status WriteBlocks(AtomicFile& file, Plan& plan, const PanelFile::ParallelFor& parallel_for,
                    const PanelFile::Progress& progress) {
   BlockWriter writer(file, plan);
@@ -300,7 +304,7 @@ Status WriteBlocks(AtomicFile& file, Plan& plan, const PanelFile::ParallelFor& p
     const uint64_t now = done.fetch_add(bytes) + bytes;
     if (progress && !progress(now, plan.data_bytes) && !failed.exchange(true)) {
       const std::lock_guard<std::mutex> lock(mutex);
-      first_error = Status(StatusCode::kCancelled, "interrupted while its panels were written");
+      first_error = Interrupted();
     }
   });
   return first_error;
@@ -343,6 +347,8 @@ Status PanelFile::Write(const Gguf& gguf, std::span<const GgufTensor* const> ten
   const std::string folder = path.substr(0, path.rfind('/'));
   RETURN_IF_ERROR(MakeFolders(folder));
   AtomicFile::RemoveLeftovers(folder);
+  // Before there is anything to leave behind: whoever catches signals for this begins here.
+  if (progress && !progress(0, plan.data_bytes)) return Interrupted();
   ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   RETURN_IF_ERROR(file->Resize(plan.header.file_bytes));
   RETURN_IF_ERROR(WriteBlocks(*file, plan, parallel_for, progress));

@@ -30,8 +30,8 @@ class PanelFile {
   // Calls the function for each of 0..n-1, in any order, on any threads, and returns when all are
   // done.
   using ParallelFor = std::function<void(size_t n, const std::function<void(size_t)>&)>;
-  // Bytes written so far, of all; false: give up, with kCancelled. Called from the threads of
-  // ParallelFor.
+  // Bytes written so far, of all, first 0 before the file exists; false: give up, with kCancelled.
+  // Called from the threads of ParallelFor.
   using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
   // Where the sidecar of `gguf` belongs.

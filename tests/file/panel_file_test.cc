@@ -151,8 +151,10 @@ TEST_F(PanelFileTest, ProgressEndsAtTheTotal) {
 }
 
 TEST_F(PanelFileTest, GivesUpWhenToldAndLeavesNothing) {
-  const auto give_up = [](uint64_t, uint64_t) { return false; };
-  EXPECT_EQ(PanelFile::Write(*gguf_, all_, FourThreads, give_up).code(), StatusCode::kCancelled);
+  for (const bool at_once : {true, false}) {
+    const auto give_up = [&](uint64_t done, uint64_t) { return !at_once && done == 0; };
+    EXPECT_EQ(PanelFile::Write(*gguf_, all_, FourThreads, give_up).code(), StatusCode::kCancelled);
+  }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("cache/panels")), {}),
             0);
 }
