@@ -3,7 +3,7 @@
 // stages of SamplerOptions::stages (default: top-n-sigma, top-k, typical-p,
 // top-p, min-p, xtc, temperature) and one draw. The result is one function of
 // (options, accepted tokens, logits, step): the same in any batch, on any
-// machine. One per sequence; the engine thread samples them one after another.
+// machine. One per sequence, one thread at a time; sequences are sampled side by side.
 #ifndef SLUICE_SRC_ENGINE_SAMPLER_H_
 #define SLUICE_SRC_ENGINE_SAMPLER_H_
 

@@ -61,7 +61,7 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
       added_(std::chrono::steady_clock::now()) {
   for (int32_t id : context_) sampler_.Accept(id);
   stats_.prompt_tokens = context_.size();
-  if (request_.min_tokens == 0 || request_.ignore_eos) return;
+  if (request_.min_tokens == 0 || request_.ignore_eos || request_.constraint) return;
   for (size_t id = 0; id < std::min(vocab, tokenizer.vocab_size()); ++id) {
     if (tokenizer.IsEnd(static_cast<int32_t>(id))) end_tokens_.push_back(static_cast<int32_t>(id));
   }
@@ -76,7 +76,6 @@ void Sequence::StartedRunning() {
 void Sequence::SetCacheMatch(const PrefixCache::Match& match) {
   checkpoint_ = match.same > match.length ? match.same / kSpan * kSpan : 0;
   if (decoding_) return;  // computed again: what the first time found is what counts
-  match_ = match;
   stats_.cached_tokens = match.length;
   if (match.diverged) stats_.diverged_at = match.same;
 }

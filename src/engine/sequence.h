@@ -39,7 +39,9 @@ struct Request {
   std::vector<int32_t> prompt;  // ids, at least one
   SamplerOptions sampler;
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
-  size_t min_tokens = 0;         // end tokens cannot be drawn before, stop strings do not count
+  // End tokens cannot be drawn before; stop strings do not count, and a constraint, which knows
+  // where its text may end, wins.
+  size_t min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<int32_t> shown_tokens;  // control tokens whose text is delivered, ascending
   bool hash_logits = false;           // SequenceStats::logits_hash: reads every logit once more
@@ -113,7 +115,6 @@ class Sequence {
   void StartedRunning();
   // What was found of it among the prefixes that are kept.
   void SetCacheMatch(const PrefixCache::Match& match);
-  const PrefixCache::Match& cache_match() const { return match_; }
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
   size_t checkpoint() const { return checkpoint_; }
 
@@ -147,7 +148,6 @@ class Sequence {
   std::string text_;
   SequenceStats stats_;
   std::chrono::steady_clock::time_point added_;
-  PrefixCache::Match match_;
   size_t checkpoint_ = 0;
   bool decoding_ = false, shifted_ = false, ran_ = false;
   FinishReason finish_ = FinishReason::kNone;
