@@ -240,6 +240,33 @@ double LogSumExp(const float* x, size_t n) {
   return largest + log(sum);
 }
 
+// In each block 16 lanes of float exp, the second half added to the first in float; then in double,
+// by one fixed tree.
+void ExpSumsOfBlocks(const float* x, size_t n, float top, float scale, double* sums) {
+  const D d;
+  const V t = hn::Set(d, top), s = hn::Set(d, scale);
+  HWY_ALIGN float lanes[16];
+  for (size_t begin = 0; begin < n; begin += 32) {
+    const size_t left = n - begin;
+    HWY_UNROLL(64) for (size_t v = 0; v < kSumVecs; ++v) {
+      V sum = hn::Zero(d);
+      for (size_t half = 0; half < 32; half += 16) {
+        const size_t at = half + v * kLanes;
+        if (at >= left) break;
+        const V value = hn::LoadNOr(hn::Set(d, -std::numeric_limits<float>::infinity()), d,
+                                    x + begin + at, HWY_MIN(left - at, kLanes));
+        const V e = ExpNonPositive(d, hn::Mul(hn::Sub(hn::Min(value, t), t), s));
+        sum = hn::Add(sum, hn::IfThenElseZero(hn::Eq(value, value), e));  // NaN is not itself
+      }
+      hn::Store(sum, d, lanes + v * kLanes);
+    }
+    for (size_t step = 8; step > 1; step /= 2) {
+      for (size_t i = 0; i < step; ++i) lanes[i] += lanes[i + step];
+    }
+    *sums++ = double{lanes[0]} + double{lanes[1]};
+  }
+}
+
 // Keeps the first block whose largest value beats all before it, then looks for that value inside.
 size_t ArgMax(const float* x, size_t n) {
   constexpr size_t kBlock = 2048;
@@ -282,6 +309,7 @@ HWY_EXPORT(RopeAdjacent);
 HWY_EXPORT(SoftMax);
 HWY_EXPORT(Sigmoid);
 HWY_EXPORT(LogSumExp);
+HWY_EXPORT(ExpSumsOfBlocks);
 HWY_EXPORT(ArgMax);
 
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
@@ -322,6 +350,9 @@ void RopeAdjacent(float* head, const float* cos, const float* sin, size_t pairs)
 void SoftMax(float* x, size_t n) { HWY_DYNAMIC_DISPATCH(SoftMax)(x, n); }
 float Sigmoid(float x) { return HWY_DYNAMIC_DISPATCH(Sigmoid)(x); }
 double LogSumExp(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(LogSumExp)(x, n); }
+void ExpSumsOfBlocks(const float* x, size_t n, float top, float scale, double* sums) {
+  HWY_DYNAMIC_DISPATCH(ExpSumsOfBlocks)(x, n, top, scale, sums);
+}
 size_t ArgMax(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(ArgMax)(x, n); }
 
 }  // namespace sluice
