@@ -113,21 +113,24 @@ void Candidates::Fill(float bound) {
 
 void Candidates::Divide() {
   if (temp_ == 1) return;
-  for (Candidate& c : list_) c.logit = std::clamp(c.logit / temp_, -kLargest, kLargest);
+  for (Candidate& c : list_) c.logit = Divided(c.logit);
   temp_ = 1;
+}
+
+float Candidates::Divided(float logit) const {
+  return std::clamp(logit / temp_, -kLargest, kLargest);
 }
 
 float Candidates::Largest() const {
   float largest = kNever;
-  ForEachAbove(
-      logits_, [&] { return largest; }, [&](size_t id) { largest = logits_.values[id]; });
+  ForEachAbove(logits_, [&] { return largest; }, [&](size_t id) { largest = logits_.values[id]; });
   return std::min(largest, kLargest);
 }
 
 double Candidates::MassOfBlocks() {
   blocks_.resize(logits_.no_above.size());
-  ExpSumsOfBlocks(logits_.values.data(), logits_.values.size(), Largest(),
-                  std::min(1 / temp_, kLargest), blocks_.data());
+  ExpSumsOfBlocks(logits_.values.data(), logits_.values.size(), temp_, Divided(Largest()),
+                  blocks_.data());
   return std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
 }
 
@@ -234,10 +237,11 @@ void Candidates::TypicalP(float p) {
   weighed_ = false;  // the most likely token may be gone
 }
 
-// A share of p is mostly reached by a few tokens, so looks for it ever further down. The mass of all.
+// A share of p is mostly reached by a few tokens, so looks for it ever further down. The mass of
+// all.
 double Candidates::FillMostLikely(float p) {
   constexpr double kFirstDepth = 8, kLastDepth = 64;
-  constexpr double kSlack = 1e-6;  // masses of blocks are good to a float
+  constexpr double kSlack = 1e-12;  // sums of blocks are added in another order
   const double total = MassOfBlocks();
   const float largest = Largest(), temp = temp_;
   for (double depth = kFirstDepth; depth <= kLastDepth; depth *= 2) {
@@ -325,9 +329,10 @@ int32_t Candidates::DrawFromBlocks(double share) {
   if (block == blocks_.size()) block = last;
   const std::span<float> values = logits_.values;
   int32_t id = -1;
-  for (size_t i = block * kLogitBlock; i < std::min(values.size(), (block + 1) * kLogitBlock); ++i) {
+  for (size_t i = block * kLogitBlock; i < std::min(values.size(), (block + 1) * kLogitBlock);
+       ++i) {
     double weight;
-    ExpSumsOfBlocks(&values[i], 1, largest, std::min(1 / temp_, kLargest), &weight);
+    ExpSumsOfBlocks(&values[i], 1, temp_, Divided(largest), &weight);
     sum += weight;
     if (weight > 0) id = static_cast<int32_t>(i);
     if (sum > drawn) break;

@@ -65,7 +65,8 @@ class Candidates {
  private:
   // list_ from the logits above `bound`, if no filter has filled it yet.
   void Fill(float bound = -std::numeric_limits<float>::infinity());
-  void Divide();          // list_ by temp_
+  void Divide();  // list_ by temp_
+  float Divided(float logit) const;
   float Largest() const;  // of logits_
   double MassOfBlocks();  // of all logits_, weighed as list_ would be; block by block in blocks_
   double FillMostLikely(float p);
@@ -78,7 +79,7 @@ class Candidates {
   void KeepMass(double wanted, const Distance& distance);
 
   Logits logits_;
-  float temp_ = 1;  // that Fill divides by
+  float temp_ = 1;              // that Fill divides by
   std::vector<double> blocks_;  // [LogitBlocks]
   std::vector<Candidate> list_;
   std::vector<Candidate> edge_;  // scratch of KeepMass

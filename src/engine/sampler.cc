@@ -38,7 +38,7 @@ void Sampler::RunStage(SamplerStage stage, uint64_t step, Candidates& candidates
   }
 }
 
-Candidates& Sampler::Narrow(const Logits& logits, uint64_t step) const {
+Candidates& Sampler::Narrow(const Logits& logits, uint64_t step) {
   CHECK(logits.values.size() == vocab_ && logits.no_above.size() == LogitBlocks(vocab_));
   for (const auto& [id, bias] : options_.logit_bias) logits.Set(id, logits.values[id] + bias);
   repetition_.Apply(logits);
