@@ -49,6 +49,9 @@ struct MatMulScratch {
 };
 MatMulScratch LayOut(uint8_t* scratch);
 
+// AMD's Zen 4, which shares a target with Zen 5 and differs in how it likes to be fed.
+bool IsZen4();
+
 // One chunk of k for all tokens, for up to 32 rows.
 struct ByteTileArgs {
   const MatMulArgs* args;

@@ -3,6 +3,10 @@
 // output between chunks; minimums are subtracted with the last.
 #include "simd/byte_panel.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/byte_tiles.cc"
 #include "hwy/foreach_target.h"
@@ -286,6 +290,23 @@ constexpr size_t kMinsAt = std::max(kFloatBytes, kUnitBytes + kPanelChunkBytes);
 MatMulScratch LayOut(uint8_t* scratch) {
   return {reinterpret_cast<ByteUnitSub*>(scratch), scratch + kUnitBytes, scratch,
           reinterpret_cast<MinUnitSub*>(scratch + kMinsAt)};
+}
+
+bool IsZen4() {
+#if defined(__x86_64__)
+  // Family 25 is Zen 3 and Zen 4; asked only where there is AVX-512, which Zen 3 has not.
+  static const bool is = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kAuth = 0x68747541;  // of "AuthenticAMD"
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != kAuth || !__get_cpuid(1, &a, &b, &c, &d))
+      return false;
+    const unsigned family = (a >> 8 & 15) + (a >> 20 & 255);
+    return family == 25;
+  }();
+  return is;
+#else
+  return false;
+#endif
 }
 
 size_t MatMulScratchBytes(size_t k) {

@@ -61,7 +61,7 @@ HWY_INLINE void FloatChain(const uint8_t* HWY_RESTRICT w, size_t panel_stride, s
     return *reinterpret_cast<const Block*>(w + v / kParts * panel_stride);
   };
   for (size_t i = 0; i + C::kValues <= count; i += C::kValues, w += sizeof(Block)) {
-    if constexpr (kStream && kPrefetchForOne) {
+    if constexpr (kStream) {
       SLUICE_UNROLL
       for (size_t v = 0; v < V; ++v) {
         __builtin_prefetch(w + v * panel_stride + kPanelPrefetch, 0, 2);
@@ -256,11 +256,12 @@ void OneTokenOfFloats(const MatMulArgs& args) {
   constexpr size_t kColumns = 2 * kPanelRows;
   const size_t panel = PanelBytes<C>(args.k);
   const typename C::Input* const x = InputRow<C>(args, 0);
+  auto* const kernel = PrefetchForOne() ? FloatKernel<C, 2, 1, true> : FloatKernel<C, 2, 1, false>;
   for (size_t row = args.row_begin; row < args.row_end; row += kColumns) {
     const size_t valid = std::min(kColumns, args.row_end - row);
     HWY_ALIGN float f[kColumns] = {};
-    FloatKernel<C, 2, 1, true>(args.weights + row / kPanelRows * panel,
-                               valid > kPanelRows ? panel : 0, args.k, &x, f, kColumns);
+    kernel(args.weights + row / kPanelRows * panel, valid > kPanelRows ? panel : 0, args.k, &x, f,
+           kColumns);
     std::copy_n(f, valid, args.out + row);
   }
 }

@@ -91,8 +91,11 @@ template <class C, size_t T = kMaxTokens>
 HWY_INLINE void FewTokens(const MatMulArgs& args, const typename C::Block* w, size_t blocks,
                           size_t b, size_t first, size_t count, FewSums& sums) {
   if (count == T) {
-    PanelKernel<C, 1, T, (T > 1 || kPrefetchForOne)>(w, 0, blocks, RowsOf<T>(args, first), b,
-                                                     sums.f[first], sums.m[first], kPanelRows);
+    auto* kernel = PanelKernel<C, 1, T, true>;
+    if constexpr (T == 1) {
+      if (!PrefetchForOne()) kernel = PanelKernel<C, 1, T, false>;
+    }
+    kernel(w, 0, blocks, RowsOf<T>(args, first), b, sums.f[first], sums.m[first], kPanelRows);
   } else if constexpr (T > 1) {
     FewTokens<C, T - 1>(args, w, blocks, b, first, count, sums);
   }

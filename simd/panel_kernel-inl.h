@@ -18,6 +18,7 @@
 #define SLUICE_SIMD_PANEL_KERNEL_INL_H_
 #endif
 
+#include "simd/byte_panel.h"
 #include "simd/dot-inl.h"
 #include "simd/matmul.h"
 
@@ -138,13 +139,22 @@ struct UnitSums {
 
 // Bytes ahead in a panel, to L2, for weights that come from memory. Beside the work of several
 // tokens too few misses are under way without (Zen 4 from DRAM, GB/s without and with, 2, 4 and 8
-// tokens: Q4_K 21, 11, 6.6 and 29, 20, 10.7; Q4_0 32, 14, 7 and 28, 22, 11). One token on Zen 4 is
-// 10 to 20 % faster with the hardware's own prefetch; elsewhere it is slower. Zen 3, GB/s with
-// none, 1024, 2048, 4096 and 8192 ahead: Q4_0 16, 18, 20, 19, 18; Q6_K 15, 18, 20, 20, 18 (into L1
-// the same; more tokens do not mind the distance). Xeon with AMX, two threads, none, 2048, 4096,
-// 8192, 16384: Q4_0 17.0, 20.6, 21.4, 19.8, 21.0; Q6_K 18.5, 20.5, 23.4, 23.0, 23.2.
-constexpr bool kPrefetchForOne = HWY_ARCH_X86 && HWY_TARGET != HWY_AVX3_ZEN4;
-constexpr size_t kPanelPrefetch = HWY_TARGET == HWY_AVX2 ? 2048 : kPrefetchForOne ? 4096 : 8192;
+// tokens: Q4_K 21, 11, 6.6 and 29, 20, 10.7; Q4_0 32, 14, 7 and 28, 22, 11). Zen 3, one token, GB/s
+// with none, 1024, 2048, 4096 and 8192 ahead: Q4_0 16, 18, 20, 19, 18; Q6_K 15, 18, 20, 20, 18
+// (into L1 the same; more tokens do not mind the distance). Xeon with AMX, two threads, none, 2048,
+// 4096, 8192, 16384: Q4_0 17.0, 20.6, 21.4, 19.8, 21.0; Q6_K 18.5, 20.5, 23.4, 23.0, 23.2.
+constexpr size_t kPanelPrefetch = HWY_TARGET == HWY_AVX2        ? 2048
+                                  : HWY_TARGET == HWY_AVX3_ZEN4 ? 8192
+                                                                : 4096;
+// Whether one token does so too. Zen 4 alone is 10 to 20 % faster with what its hardware prefetches
+// by itself; Zen 5, which has the same target, reads 1B Q4_K_M at 41 GB/s without and 63 with.
+HWY_INLINE bool PrefetchForOne() {
+#if HWY_TARGET == HWY_AVX3_ZEN4
+  return !IsZen4();
+#else
+  return HWY_ARCH_X86 != 0;
+#endif
+}
 
 // Adds `blocks` blocks, the first of them at block `b` of the activations, to f (and m, with
 // kHasMin). Panels are `panel_stride` blocks apart; f and m are [T][f_stride], 16 V columns.
