@@ -53,7 +53,7 @@ std::span<const Candidate> Sampler::Distribution(const Logits& logits, uint64_t 
 
 int32_t Sampler::Sample(const Logits& logits, uint64_t step) {
   const auto candidates = Distribution(logits, step);
-  if (candidates.empty()) return 0;
+  if (candidates.empty()) return -1;
   double total = 0;
   for (const Candidate& c : candidates) total += c.weight;
   const double drawn = RandomUniform(options_.seed, kDraw, step) * total;
