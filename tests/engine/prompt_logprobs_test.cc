@@ -177,6 +177,25 @@ TEST_P(PromptLogprobsTest, BeingPutOffDoesNotMatter) {
   EXPECT_GT(preemptions_, 0u);
 }
 
+// Put off between two chunks of its prompt: what was scored is not scored again.
+TEST_P(PromptLogprobsTest, BeingPutOffInTheMiddleDoesNotMatter) {
+  Request stream = requests_[1];
+  stream.prompt = tiny_.Tokens(58, 1);
+  stream.prompt_logprobs = -1;
+  stream.max_tokens = 30;
+  Request late = requests_[2];
+  late.prompt = tiny_.Tokens(120, 2);
+  late.max_tokens = 1;
+  requests_ = {late};
+  const std::vector<Scores> expected = Expected();
+  // Three times 64 positions: the stream's second page is the one that the prompt was to have.
+  Start({.max_sequences = 2, .prefix_cache = true}, 4, 1, 192);
+  ASSERT_TRUE(engine_->Add(stream).ok());
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(*engine_->Step());
+  EXPECT_EQ(RunAll(requests_), expected);
+  if (std::string(GetParam()) == "llama") EXPECT_GT(preemptions_, 0u);
+}
+
 TEST_P(PromptLogprobsTest, TheirSumIsThatOfPerplexity) {
   Start({.max_sequences = 2}, 64, 1, 2 * kContext);
   Request r = requests_[1];
