@@ -59,6 +59,9 @@ struct ByteTileArgs {
   size_t unit_begin, unit_count;  // of k / 32
   const ByteUnit* units;          // [kTilePanels][kChunkUnits]
   const MinUnit* mins;            // [kTilePanels][k / 32]: subtracted with the last chunk
+  // Memory that the next chunk will be expanded from, brought to L2 beside the products.
+  const uint8_t* next[kTilePanels];
+  size_t next_bytes;  // of each; 0: nothing is known of it
 };
 
 }  // namespace sluice

@@ -135,6 +135,16 @@ void TokenTile(const ByteTileArgs& tile, size_t token, size_t count, size_t vali
   }
 }
 
+// Expanding the next chunk waits for memory and multiplying does not, so each of the `pieces` of
+// the products asks for its part of that chunk.
+HWY_INLINE void AskForNext(const ByteTileArgs& tile, size_t piece, size_t pieces) {
+  constexpr size_t kLine = 64;
+  const size_t lines = tile.next_bytes / kLine;
+  for (size_t i = lines * piece / pieces; i < lines * (piece + 1) / pieces; ++i) {
+    for (const uint8_t* next : tile.next) __builtin_prefetch(next + i * kLine, 0, 2);
+  }
+}
+
 // Tokens from `first` to the last.
 template <class C, bool kI8mm>
 void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
@@ -142,6 +152,7 @@ void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
   const size_t pieces = (args.tokens - first + kTokens<C, kI8mm> - 1) / kTokens<C, kI8mm>;
   for (size_t p = 0, t = first; p < pieces; ++p) {
     const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
+    AskForNext(tile, p, pieces);
     TokenTile<C, kI8mm>(tile, t, some, valid);
     t += some;
   }

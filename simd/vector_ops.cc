@@ -2,6 +2,7 @@
 #include "simd/vector_ops.h"
 
 #include <math.h>
+#include <stdint.h>
 
 #include <limits>
 
@@ -240,6 +241,73 @@ double LogSumExp(const float* x, size_t n) {
   return largest + log(sum);
 }
 
+// exp(x) for x <= 0 in double, 0 below -700: x = n ln 2 + r, |r| <= ln 2 / 2, and a Taylor series
+// of which the first term left out is below 1e-16. Nothing is fused, so that engine/candidates.cc,
+// which does the same for one number, has the same bits.
+template <class DD, class VD>
+HWY_INLINE VD ExpOfNegative(DD dd, VD x) {
+  const hn::RebindToUnsigned<DD> du;
+  const VD shift = hn::Set(dd, 0x1.8p52);  // adding it rounds to an integer, kept in the low bits
+  const VD shifted = hn::Add(hn::Mul(x, hn::Set(dd, 0x1.71547652b82fep0)), shift);
+  const VD n = hn::Sub(shifted, shift);
+  const VD r = hn::Sub(hn::Sub(x, hn::Mul(n, hn::Set(dd, 0x1.62e42fefa3800p-1))),
+                       hn::Mul(n, hn::Set(dd, 0x1.ef35793c76730p-45)));
+  constexpr double kInverseFactorials[] = {1 / 6227020800.0,
+                                           1 / 479001600.0,
+                                           1 / 39916800.0,
+                                           1 / 3628800.0,
+                                           1 / 362880.0,
+                                           1 / 40320.0,
+                                           1 / 5040.0,
+                                           1 / 720.0,
+                                           1 / 120.0,
+                                           1 / 24.0,
+                                           1 / 6.0,
+                                           1 / 2.0,
+                                           1.0,
+                                           1.0};
+  VD sum = hn::Zero(dd);
+  HWY_UNROLL(64) for (double factor : kInverseFactorials) {
+    sum = hn::Add(hn::Mul(sum, r), hn::Set(dd, factor));
+  }
+  const auto power =
+      hn::Add(hn::ShiftLeft<52>(hn::BitCast(du, shifted)), hn::Set(du, uint64_t{1023} << 52));
+  return hn::IfThenElseZero(hn::Gt(x, hn::Set(dd, -700.0)), hn::Mul(sum, hn::BitCast(dd, power)));
+}
+
+// 16 lanes a block and one fixed tree.
+void ExpSumsOfBlocks(const float* x, size_t n, float divisor, float top, double* sums) {
+  const hn::CappedTag<double, 8> dd;
+  constexpr size_t kWide = hn::MaxLanes(dd), kSums = 16 / kWide;
+  const hn::Rebind<float, decltype(dd)> df;
+  const auto divide = hn::Set(df, divisor), most = hn::Set(df, top);
+  const auto lowest = hn::Set(df, -std::numeric_limits<float>::max());
+  const auto wide_top = hn::Set(dd, double{top});
+  HWY_ALIGN double lanes[16];
+  for (size_t begin = 0; begin < n; begin += 32) {
+    const size_t left = n - begin;
+    hn::Vec<decltype(dd)> sum[kSums];
+    HWY_UNROLL(64) for (size_t v = 0; v < kSums; ++v) sum[v] = hn::Zero(dd);
+    HWY_UNROLL(64) for (size_t v = 0; v < 2 * kSums; ++v) {
+      const size_t at = v * kWide;
+      if (at >= left) break;
+      const auto raw = left - at >= kWide
+                           ? hn::LoadU(df, x + begin + at)
+                           : hn::LoadNOr(hn::Set(df, NAN), df, x + begin + at, left - at);
+      const auto value = hn::Min(hn::Max(hn::Div(raw, divide), lowest), most);
+      const auto e = ExpOfNegative(dd, hn::Sub(hn::PromoteTo(dd, value), wide_top));
+      // NaN is not itself, and counts nothing.
+      const auto known = hn::PromoteTo(dd, hn::IfThenElseZero(hn::Eq(raw, raw), hn::Set(df, 1.0f)));
+      sum[v % kSums] = hn::Add(sum[v % kSums], hn::IfThenElseZero(hn::Gt(known, hn::Zero(dd)), e));
+    }
+    HWY_UNROLL(64) for (size_t v = 0; v < kSums; ++v) hn::Store(sum[v], dd, lanes + v * kWide);
+    for (size_t step = 8; step > 0; step /= 2) {
+      for (size_t i = 0; i < step; ++i) lanes[i] += lanes[i + step];
+    }
+    *sums++ = lanes[0];
+  }
+}
+
 // Keeps the first block whose largest value beats all before it, then looks for that value inside.
 size_t ArgMax(const float* x, size_t n) {
   constexpr size_t kBlock = 2048;
@@ -282,6 +350,7 @@ HWY_EXPORT(RopeAdjacent);
 HWY_EXPORT(SoftMax);
 HWY_EXPORT(Sigmoid);
 HWY_EXPORT(LogSumExp);
+HWY_EXPORT(ExpSumsOfBlocks);
 HWY_EXPORT(ArgMax);
 
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
@@ -322,6 +391,9 @@ void RopeAdjacent(float* head, const float* cos, const float* sin, size_t pairs)
 void SoftMax(float* x, size_t n) { HWY_DYNAMIC_DISPATCH(SoftMax)(x, n); }
 float Sigmoid(float x) { return HWY_DYNAMIC_DISPATCH(Sigmoid)(x); }
 double LogSumExp(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(LogSumExp)(x, n); }
+void ExpSumsOfBlocks(const float* x, size_t n, float divisor, float top, double* sums) {
+  HWY_DYNAMIC_DISPATCH(ExpSumsOfBlocks)(x, n, divisor, top, sums);
+}
 size_t ArgMax(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(ArgMax)(x, n); }
 
 }  // namespace sluice

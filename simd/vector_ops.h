@@ -41,6 +41,10 @@ void SoftMax(float* x, size_t n);
 float Sigmoid(float x);
 // log(sum(exp(x))), max subtracted first, accumulated in double. n >= 1.
 double LogSumExp(const float* x, size_t n);
+// sums[b] = the sum of exp(x[i] / divisor - top) over the 32 values of block b (fewer in the last),
+// in double but for the quotient, a float that is at most top; NaN counts nothing. divisor > 0. n
+// >= 1.
+void ExpSumsOfBlocks(const float* x, size_t n, float divisor, float top, double* sums);
 // Index of the largest value, the lowest on ties; NaN is never chosen. n >= 1.
 size_t ArgMax(const float* x, size_t n);
 

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "simd/vector_ops.h"
+
 namespace sluice {
 namespace {
 
@@ -97,14 +99,39 @@ void Candidates::Start(const Logits& logits) {
   list_.clear();
   filled_ = weighed_ = false;
   sorted_ = false;
+  temp_ = 1;
 }
 
-void Candidates::Fill() {
+void Candidates::Fill(float bound) {
   if (filled_) return;
   filled_ = true;
   ForEachAbove(
-      logits_, [] { return kNever; },
+      logits_, [bound] { return bound; },
       [&](size_t id) { list_.push_back(Make(logits_.values[id], id)); });
+  Divide();
+}
+
+void Candidates::Divide() {
+  if (temp_ == 1) return;
+  for (Candidate& c : list_) c.logit = Divided(c.logit);
+  temp_ = 1;
+}
+
+float Candidates::Divided(float logit) const {
+  return std::clamp(logit / temp_, -kLargest, kLargest);
+}
+
+float Candidates::Largest() const {
+  float largest = kNever;
+  ForEachAbove(logits_, [&] { return largest; }, [&](size_t id) { largest = logits_.values[id]; });
+  return std::min(largest, kLargest);
+}
+
+double Candidates::MassOfBlocks() {
+  blocks_.resize(logits_.no_above.size());
+  ExpSumsOfBlocks(logits_.values.data(), logits_.values.size(), temp_, Divided(Largest()),
+                  blocks_.data());
+  return std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
 }
 
 void Candidates::Weigh() {
@@ -145,6 +172,7 @@ void Candidates::TopK(size_t k) {
   if (!filled_ && k < logits_.values.size()) {
     filled_ = true;
     SelectTopK(logits_, k, list_);
+    Divide();
     sorted_ = true;
     return;
   }
@@ -172,13 +200,12 @@ double Candidates::Entropy() const {
 // Sums the weights by distance in steps of 1/32, and sorts only the step in which the mass is
 // reached: sorting a whole vocabulary takes 30 ms, this 1.
 template <class Distance>
-void Candidates::KeepMass(float p, const Distance& distance) {
+void Candidates::KeepMass(double wanted, const Distance& distance) {
   std::array<double, 1024> mass = {};
   const auto step = [&](const Candidate& c) {
     return static_cast<size_t>(std::min(distance(c) * 32, mass.size() - 1.0));
   };
   for (const Candidate& c : list_) mass[step(c)] += c.weight;
-  const double wanted = double{p} * std::accumulate(mass.begin(), mass.end(), 0.0);
   double sum = 0;
   size_t last = 0;  // the step that reaches the mass, never an empty one
   while (last + 1 < mass.size() && (sum + mass[last] < wanted || mass[last] == 0)) {
@@ -206,18 +233,42 @@ void Candidates::TypicalP(float p) {
   Weigh();
   if (list_.size() < 2) return;
   const double typical = double{reference_} + std::log(Total()) - Entropy();  // as a logit
-  KeepMass(p, [&](const Candidate& c) { return std::abs(typical - c.logit); });
+  KeepMass(double{p} * Total(), [&](const Candidate& c) { return std::abs(typical - c.logit); });
   weighed_ = false;  // the most likely token may be gone
+}
+
+// A share of p is mostly reached by a few tokens, so looks for it ever further down. The mass of
+// all.
+double Candidates::FillMostLikely(float p) {
+  constexpr double kFirstDepth = 8, kLastDepth = 64;
+  constexpr double kSlack = 1e-12;  // sums of blocks are added in another order
+  const double total = MassOfBlocks();
+  const float largest = Largest(), temp = temp_;
+  for (double depth = kFirstDepth; depth <= kLastDepth; depth *= 2) {
+    Fill(static_cast<float>(largest - depth * temp));
+    Weigh();
+    if (Total() >= p * total * (1 + kSlack)) return total;
+    list_.clear();
+    filled_ = weighed_ = false;
+    temp_ = temp;
+  }
+  Weigh();
+  return total;
 }
 
 void Candidates::TopP(float p) {
   if (p >= 1) return;
-  Weigh();
-  KeepMass(p, [&](const Candidate& c) { return double{reference_} - c.logit; });
+  const double total = filled_ ? (Weigh(), Total()) : FillMostLikely(p);
+  KeepMass(p * total, [&](const Candidate& c) { return double{reference_} - c.logit; });
 }
 
 void Candidates::MinP(float p) {
   if (p <= 0) return;
+  if (!filled_) {
+    // A little below, for the rounding; the weights decide.
+    const double bound = Largest() + (std::log(double{p}) - 0.01) * temp_;
+    Fill(std::nextafter(static_cast<float>(bound), kNever));
+  }
   Weigh();
   std::erase_if(list_, [&](const Candidate& c) { return c.weight < double{p}; });
 }
@@ -239,8 +290,9 @@ void Candidates::ExcludeTopChoices(float threshold) {
 void Candidates::Temperature(float temp) {
   if (temp <= 0) return TopK(1);
   if (temp == 1) return;
-  Fill();
-  for (Candidate& c : list_) c.logit = std::clamp(c.logit / temp, -kLargest, kLargest);
+  if (!filled_ && temp_ != 1) Fill();
+  temp_ = temp;
+  if (filled_) Divide();
   weighed_ = false;
 }
 
@@ -262,6 +314,44 @@ std::span<const Candidate> Candidates::Finish() {
   }
   sorted_ = false;
   return list_;
+}
+
+int32_t Candidates::DrawFromBlocks(double share) {
+  const float largest = Largest();
+  if (largest == kNever) return -1;
+  const double drawn = share * MassOfBlocks();
+  double sum = 0;
+  size_t block = 0, last = 0;
+  for (; block < blocks_.size() && !(sum + blocks_[block] > drawn); ++block) {
+    sum += blocks_[block];
+    if (blocks_[block] > 0) last = block;
+  }
+  if (block == blocks_.size()) block = last;
+  const std::span<float> values = logits_.values;
+  int32_t id = -1;
+  for (size_t i = block * kLogitBlock; i < std::min(values.size(), (block + 1) * kLogitBlock);
+       ++i) {
+    double weight;
+    ExpSumsOfBlocks(&values[i], 1, temp_, Divided(largest), &weight);
+    sum += weight;
+    if (weight > 0) id = static_cast<int32_t>(i);
+    if (sum > drawn) break;
+  }
+  return id;
+}
+
+int32_t Candidates::Draw(double share) {
+  if (!filled_) return DrawFromBlocks(share);
+  const std::span<const Candidate> list = Finish();
+  const double drawn = share * Total();
+  double sum = 0;
+  int32_t last = -1;
+  for (const Candidate& c : list) {
+    sum += c.weight;
+    if (sum > drawn) return c.id;
+    if (c.weight > 0) last = c.id;
+  }
+  return last;
 }
 
 }  // namespace sluice

@@ -2,11 +2,16 @@
 // function is one function of the logits: ties go to the lower token id, sums
 // run in a fixed order, exp is our own (entropies use the C library's log and
 // pow, good to the last bit or two). One per sampling thread.
+//
+// As long as it can, it keeps no list: with temperature alone the draw needs one
+// pass over the logits, and min-p and top-p list only what can stay. A list of a vocabulary of
+// 262144 takes milliseconds, as long as a small model's whole step.
 #ifndef SLUICE_SRC_ENGINE_CANDIDATES_H_
 #define SLUICE_SRC_ENGINE_CANDIDATES_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -53,17 +58,29 @@ class Candidates {
 
   // By ascending id, weights filled in; empty if no logit was above -infinity.
   std::span<const Candidate> Finish();
+  // The first token, by ascending id, at which the running sum of weights passes `share` (in
+  // [0, 1)) of their total; weights of 0 never do. -1 if no logit was above -infinity.
+  int32_t Draw(double share);
 
  private:
-  void Fill();  // list_ from logits_, if no filter has yet
+  // list_ from the logits above `bound`, if no filter has filled it yet.
+  void Fill(float bound = -std::numeric_limits<float>::infinity());
+  void Divide();  // list_ by temp_
+  float Divided(float logit) const;
+  float Largest() const;  // of logits_
+  double MassOfBlocks();  // of all logits_, weighed as list_ would be; block by block in blocks_
+  double FillMostLikely(float p);
+  int32_t DrawFromBlocks(double share);
   void Weigh();
   double Total() const;
   double Entropy() const;  // of weighed candidates
-  // Keeps the smallest set, least distance first, whose weights sum up to p of all.
+  // Keeps the smallest set, least distance first, whose weights sum up to `wanted`.
   template <class Distance>
-  void KeepMass(float p, const Distance& distance);
+  void KeepMass(double wanted, const Distance& distance);
 
   Logits logits_;
+  float temp_ = 1;              // that Fill divides by
+  std::vector<double> blocks_;  // [LogitBlocks]
   std::vector<Candidate> list_;
   std::vector<Candidate> edge_;  // scratch of KeepMass
   float reference_ = 0;          // the logit of weight 1

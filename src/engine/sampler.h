@@ -41,6 +41,7 @@ class Sampler {
   bool greedy() const { return options_.temp <= 0; }
 
  private:
+  Candidates& Narrow(const Logits& logits, uint64_t step);
   void RunStage(SamplerStage stage, uint64_t step, Candidates& candidates) const;
 
   SamplerOptions options_;

@@ -127,13 +127,75 @@ TEST(TopK, EqualsFullSort) {
         // The same through the list that another filter has filled.
         EXPECT_EQ(Kept(logits,
                        [&](Candidates& c) {
-                         c.Temperature(2);
+                         c.TopNSigma(1e6f);
                          c.TopK(k);
                        }),
                   expected);
       }
     }
   }
+}
+
+// What is looked for without a list of the whole vocabulary is what such a list would give.
+TEST(Candidates, TheShortWayIsTheLongWay) {
+  constexpr size_t kVocab = 5000;
+  for (const float spread : {0.01f, 1.0f, 6.0f, 40.0f}) {
+    std::vector<float> logits(kVocab);
+    for (size_t i = 0; i < kVocab; ++i) {
+      logits[i] = spread * static_cast<float>(RandomUniform(3, i, 0) + RandomUniform(3, i, 1));
+    }
+    logits[7] = kNan;
+    logits[9] = -kInf;
+    for (const float temp : {1.0f, 0.7f, 1.9f, 1e-4f}) {
+      for (const float p : {0.01f, 0.3f, 0.9f, 0.9999f, 0.9999999f}) {
+        const auto kept = [&](bool list_first, const auto& filter) {
+          return Kept(logits, [&](Candidates& c) {
+            if (list_first) c.TopNSigma(1e6f);
+            c.Temperature(temp);
+            filter(c);
+          });
+        };
+        for (const bool top : {false, true}) {
+          const auto filter = [&](Candidates& c) { top ? c.TopP(p) : c.MinP(p); };
+          const Ids shorter = kept(false, filter), longer = kept(true, filter);
+          EXPECT_EQ(shorter, longer) << spread << " " << temp << " " << p;
+          EXPECT_FALSE(shorter.empty());
+        }
+      }
+      for (int i = 0; i < 200; ++i) {
+        const double share = (i + 0.5) / 200;
+        const auto draw = [&](bool list_first) {
+          Candidates candidates;
+          LogitRow row(logits);
+          candidates.Start(row);
+          if (list_first) candidates.TopNSigma(1e6f);
+          candidates.Temperature(temp);
+          return candidates.Draw(share);
+        };
+        EXPECT_EQ(draw(false), draw(true)) << spread << " " << temp << " " << share;
+      }
+    }
+  }
+}
+
+TEST(Candidates, DrawsNothingFromNothing) {
+  for (const std::vector<float>& logits :
+       {std::vector<float>{kNan, -kInf, kNan}, std::vector<float>(100, -kInf)}) {
+    LogitRow row(logits);
+    Candidates candidates;
+    candidates.Start(row);
+    EXPECT_EQ(candidates.Draw(0.5), -1);
+    candidates.Start(row);
+    candidates.TopP(0.5f);
+    EXPECT_EQ(candidates.Draw(0.5), -1);
+    candidates.Start(row);
+    candidates.MinP(0.5f);
+    EXPECT_EQ(candidates.Draw(0.5), -1);
+  }
+  LogitRow row(std::vector<float>{-kInf, kInf, 3, kNan});
+  Candidates candidates;
+  candidates.Start(row);
+  EXPECT_EQ(candidates.Draw(0.999), 1);
 }
 
 TEST(TopP, KeepsTheSmallestSetThatReachesP) {

@@ -242,9 +242,10 @@ TEST_P(MatMulTest, EqualsTheDefinition) {
 }
 
 TEST_P(MatMulTest, EqualsTheDefinitionForManyTokens) {
-  const Problem problem(*GetParam(), 69, 1280, 33, false);
+  const Problem problem(*GetParam(), 69, 1280, 50, false);
   ForEachTarget([&] {
-    for (const size_t tokens : {16, 33}) problem.CheckBoth(0, 69, FirstTokens(tokens), false);
+    for (const size_t tokens : {16, 17, 33, 48, 49, 50})
+      problem.CheckBoth(0, 69, FirstTokens(tokens), false);
   });
 }
 
@@ -271,9 +272,9 @@ TEST_P(MatMulTest, EqualsTheDefinitionAtExtremes) {
 }
 
 TEST_P(MatMulTest, WritesOnlyItsRows) {
-  const Problem problem(*GetParam(), 53, 256, 12, false);
+  const Problem problem(*GetParam(), 53, 256, 50, false);
   ForEachTarget([&] {
-    for (const size_t tokens : {1, 3, 12}) {
+    for (const size_t tokens : {1, 3, 12, 50}) {
       problem.CheckBoth(16, 32, FirstTokens(tokens), false);
       problem.CheckBoth(16, 53, FirstTokens(tokens), false);
       problem.CheckBoth(32, 41, FirstTokens(tokens), false);
@@ -289,6 +290,9 @@ TEST_P(MatMulTest, GathersInputRows) {
     problem.CheckBoth(0, 32, {7}, true);
     problem.CheckBoth(0, 32, {3, 11, 0, 3}, true);
     problem.CheckBoth(0, 32, {11, 9, 7, 5, 3, 1, 0, 2, 4, 6, 8, 10}, true);
+    std::vector<int32_t> many;
+    for (int32_t t = 0; t < 57; ++t) many.push_back(t * 7 % 12);
+    problem.CheckBoth(0, 32, many, true);
   });
 }
 

@@ -271,6 +271,29 @@ TEST(VectorOps, LogSumExpOfAVocabulary) {
   });
 }
 
+TEST(VectorOps, ExpSumsOfBlocks) {
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  const float kInf = std::numeric_limits<float>::infinity();
+  OnEveryTarget([=] {
+    Floats all;
+    for (const size_t n : {1, 15, 16, 17, 31, 32, 33, 1000}) {
+      Floats x = Random(n).Floats(n, 20);
+      x[n / 2] = 25;
+      if (n > 4) x[0] = kNan, x[1] = -kInf, x[2] = kInf;
+      std::vector<double> sums((n + 31) / 32, -1), expected(sums.size(), 0);
+      for (size_t i = 0; i < n; ++i) {
+        if (x[i] == x[i]) expected[i / 32] += exp(std::min(x[i] / 2, 12.5f) - 12.5);
+      }
+      ExpSumsOfBlocks(x.data(), n, 2, 12.5f, sums.data());
+      for (size_t b = 0; b < sums.size(); ++b) {
+        EXPECT_NEAR(sums[b], expected[b], 1e-13 * expected[b]) << n << " " << b;
+        all.push_back(static_cast<float>(sums[b]));
+      }
+    }
+    return all;
+  });
+}
+
 TEST(VectorOps, ArgMaxIsTheFirstLargest) {
   const float kNan = std::numeric_limits<float>::quiet_NaN();
   const float kInf = std::numeric_limits<float>::infinity();
