@@ -21,6 +21,9 @@ double SecondsSince(Clock::time_point start) {
 constexpr double kQuietStalls = 4;
 // Rows of a prompt that a pass takes at least, and before any speed is known.
 constexpr size_t kLeastRows = 4, kFirstRows = 64;
+// Rows of logits held to score a prompt: 32 of a 262k vocabulary are 34 MB. One reading of the
+// output matrix serves them all, so more of them gain little.
+constexpr size_t kScoredAtOnce = 32;
 constexpr double kNewest = 0.3;  // weight of the last pass in the moving means
 
 void Learn(double sample, double* mean) {
@@ -138,7 +141,9 @@ void Engine::Admit() {
 void Engine::Begin(Sequence& s) {
   s.StartedRunning();
   s.kv().long_rope = runner_.model().UsesLongRope(s.context().size());
-  if (!options_.prefix_cache || !s.cacheable()) return;
+  // What is kept has no logits, so a prompt that is scored is computed.
+  const bool scores = s.prompt_logprobs() != nullptr && !s.prompt_logprobs()->complete();
+  if (!options_.prefix_cache || !s.cacheable() || scores) return;
   const PrefixCache::Match match = cache_.Adopt(s.context(), ScopeOf(s), s.kv());
   s.SetCacheMatch(match);
   if (!s.decoding()) {
@@ -161,7 +166,12 @@ size_t Engine::PrefillRows() const {
   // On top of the step that the streams take anyway: taken off it, streams that are slower than the
   // budget would let no prompt in.
   const double budget = streams ? options_.max_stall_s : options_.max_stall_s * kQuietStalls;
-  const double rows = std::clamp(budget / row_s_, static_cast<double>(std::min(kLeastRows, most)),
+  const bool scores = std::any_of(running_.begin(), running_.end(), [](const Sequence* s) {
+    return s->prompt_logprobs() != nullptr && !s->prompt_logprobs()->complete();
+  });
+  if (scores && streams && scored_row_s_ == 0) return std::min(most, kFirstRows);
+  const double row_s = row_s_ + (scores ? scored_row_s_ : 0);
+  const double rows = std::clamp(budget / row_s, static_cast<double>(std::min(kLeastRows, most)),
                                  static_cast<double>(most));
   const auto whole = static_cast<size_t>(rows);
   return whole > 32 ? whole / 32 * 32 : whole;
@@ -212,27 +222,76 @@ void Engine::Forward() {
   const size_t sampled = plan_.sampled.size(), vocab = runner_.config().vocab;
   logits_.resize(sampled * vocab);
   largest_.resize(sampled * LogitBlocks(vocab));
+  const bool scores = !plan_.scored.empty();
   const auto start = Clock::now();
-  runner_.Forward(plan_.batch(), plan_.decode,
-                  sampled == 0 ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
+  runner_.Forward(
+      plan_.batch(), plan_.decode,
+      sampled == 0 || scores ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
+  LearnSpeed(SecondsSince(start));
+  if (scores) {
+    SampledLogits();
+    ScorePrompts();
+  }
   const double seconds = SecondsSince(start);
-  LearnSpeed(seconds);
   CountBytes();
+  const auto decoding = static_cast<size_t>(std::count_if(
+      plan_.sequences.begin(), plan_.sequences.end(), [](auto* s) { return s->decoding(); }));
+  const uint64_t weight_bytes =
+      runner_.model().WeightBytesPerToken() / std::max<size_t>(decoding, 1);
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
-    Account(plan_.segments[i], *plan_.sequences[i], seconds);
+    Account(plan_.segments[i], *plan_.sequences[i], seconds, weight_bytes);
   }
 }
 
+// The logits to draw from, apart from those that only score: rows that follow each other at once.
+void Engine::SampledLogits() {
+  const size_t vocab = runner_.config().vocab, blocks = LogitBlocks(vocab);
+  const std::vector<size_t>& rows = plan_.sampled_rows;
+  for (size_t i = 0, n = 1; i < rows.size(); i += n) {
+    for (n = 1; i + n < rows.size() && rows[i + n] == rows[i] + n;) ++n;
+    runner_.Logits(rows[i], n, {logits_.data() + i * vocab, largest_.data() + i * blocks});
+  }
+}
+
+// A few rows of logits at a time, however long the prompts are.
+void Engine::ScorePrompts() {
+  const size_t vocab = runner_.config().vocab;
+  const auto start = Clock::now();
+  size_t most = 0, scored = 0;
+  for (const StepPlan::ScoredRows& rows : plan_.scored) most = std::max(most, rows.count);
+  const auto logits =
+      std::make_unique_for_overwrite<float[]>(std::min(most, kScoredAtOnce) * vocab);
+  for (const StepPlan::ScoredRows& rows : plan_.scored) {
+    PromptLogprobs& prompt = *rows.sequence->mutable_prompt_logprobs();
+    for (size_t done = 0, n; done < rows.count; done += n) {
+      n = std::min(rows.count - done, kScoredAtOnce);
+      runner_.Logits(rows.first + done, n, {logits.get()});
+      const auto score = [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) {
+          prompt.Score(prompt.next() + i, {logits.get() + i * vocab, vocab});
+        }
+      };
+      runner_.team().Run([&](Worker& worker) { worker.ForTiles(n, score); },
+                         runner_.prefill_threads());
+      prompt.Scored(n);
+    }
+    scored += rows.count;
+  }
+  const double seconds = SecondsSince(start);
+  Learn(seconds / static_cast<double>(scored), &scored_row_s_);
+  done_.prefill_s += seconds;
+  done_.last_step_s += seconds;
+}
+
 // Time goes to the phase a sequence was in. What a decoding sequence computes again (a shifted or
-// preempted context) is decode time: its user waits for it there.
-void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds) {
+// preempted context) is decode time: its user waits for it there. `weight_bytes`: its share.
+void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds,
+                     uint64_t weight_bytes) {
   SequenceStats& stats = s.mutable_stats();
   const size_t before = segment.kv->length();
   if (s.decoding()) {
-    const uint64_t bytes = runner_.model().WeightBytesPerToken() +
-                           runner_.model().KvBytesPerToken(runner_.kv_type(), before);
     stats.decode_s += seconds;
-    stats.decode_bytes += bytes;
+    stats.decode_bytes += weight_bytes + runner_.model().KvBytesPerToken(runner_.kv_type(), before);
   } else {
     stats.prefill_s += seconds;
     stats.prefill_rows += segment.rows;
@@ -240,7 +299,9 @@ void Engine::Account(const BatchSegment& segment, Sequence& s, double seconds) {
   }
   segment.kv->Advance(segment.rows);
   KeepPrefix(s, before);
-  if (!s.decoding() && s.request().on_prefill) s.request().on_prefill(segment.kv->length());
+  if (!s.decoding() && s.request().on_prefill) {
+    s.request().on_prefill(segment.kv->length(), stats.cached_tokens);
+  }
 }
 
 // Of a pure decode pass, before its rows are counted as computed.
@@ -289,15 +350,16 @@ void Engine::KeepPrefix(Sequence& s, size_t before) {
 // Sequences draw side by side: without top-k a draw looks at every token, milliseconds for a large
 // vocabulary. Everybody waits for all of them, so the time is everybody's.
 void Engine::SampleAll() {
+  for (Sequence* s : plan_.prompt_only) {
+    s->DeliverPrompt();
+    End(*s, FinishReason::kLength);
+  }
   if (plan_.sampled.empty()) return;
   const auto start = Clock::now();
   DrawAll();
   const double seconds = SecondsSince(start);
   for (Sequence* s : plan_.sampled) {
-    if (s->request().max_tokens == 0) {  // wanted its prompt computed and no more
-      End(*s, FinishReason::kLength);
-      continue;
-    }
+    if (!s->decoding()) s->DeliverPrompt();
     SequenceStats& stats = s->mutable_stats();
     if (s->decoding()) ++stats.decode_passes;
     (s->decoding() ? stats.decode_s : stats.prefill_s) += seconds;

@@ -78,7 +78,9 @@ class Engine {
   bool MakeRoom();
   void Preempt(Sequence& s);
   void Forward();
-  void Account(const BatchSegment& segment, Sequence& s, double seconds);
+  void ScorePrompts();
+  void SampledLogits();
+  void Account(const BatchSegment& segment, Sequence& s, double seconds, uint64_t weight_bytes);
   void LearnSpeed(double seconds);
   void CountBytes();
   void KeepPrefix(Sequence& s, size_t before);
@@ -99,6 +101,7 @@ class Engine {
   std::vector<float> largest_;            // [sampled][LogitBlocks(vocab)]
   EngineSnapshot done_;                   // the counters of it
   double row_s_ = 0, decode_step_s_ = 0;  // moving means: one row of a prompt, a pure decode pass
+  double scored_row_s_ = 0;  // the same: what a row costs more whose log-probability is wanted
 };
 
 }  // namespace sluice

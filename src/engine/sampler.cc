@@ -1,7 +1,5 @@
 #include "src/engine/sampler.h"
 
-#include <algorithm>
-
 #include "src/base/check.h"
 #include "src/base/random.h"
 
@@ -58,8 +56,7 @@ std::span<const Candidate> Sampler::Distribution(const Logits& logits, uint64_t 
 }
 
 int32_t Sampler::Sample(const Logits& logits, uint64_t step) {
-  const int32_t id = Narrow(logits, step).Draw(RandomUniform(options_.seed, kDraw, step));
-  return std::max(id, 0);
+  return Narrow(logits, step).Draw(RandomUniform(options_.seed, kDraw, step));
 }
 
 }  // namespace sluice

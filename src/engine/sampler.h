@@ -28,7 +28,7 @@ class Sampler {
 
   // The next token. `logits` are changed by bias and penalties. `step` is the position in
   // the random stream: the index of the token to be drawn, in its sequence. NaN counts as
-  // -infinity; if nothing is above it, token 0. No allocation once the thread has sampled this
+  // -infinity; if nothing is above it, -1. No allocation once the thread has sampled this
   // vocabulary.
   int32_t Sample(const Logits& logits, uint64_t step);
 

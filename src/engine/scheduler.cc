@@ -10,6 +10,9 @@ void StepPlan::Clear() {
   sequences.clear();
   logit_rows.clear();
   sampled.clear();
+  sampled_rows.clear();
+  scored.clear();
+  prompt_only.clear();
   decode = true;
 }
 
@@ -20,9 +23,23 @@ void StepPlan::Add(Sequence& sequence, size_t rows) {
   sequences.push_back(&sequence);
   const auto begin = sequence.context().begin() + static_cast<ptrdiff_t>(position);
   tokens.insert(tokens.end(), begin, begin + static_cast<ptrdiff_t>(rows));
+  if (const PromptLogprobs* wanted = sequence.prompt_logprobs(); wanted && !wanted->complete()) {
+    // The row before a token scores it. Computed again after a preemption, a row has done so.
+    const size_t from = std::max(position, wanted->next() - 1);
+    const size_t to = std::min(position + rows, wanted->size() - 1);
+    if (from < to) scored.push_back({&sequence, logit_rows.size(), to - from});
+    for (size_t p = from; p < to; ++p) {
+      logit_rows.push_back(static_cast<int32_t>(first + p - position));
+    }
+  }
   if (position + rows == sequence.context().size()) {
-    logit_rows.push_back(static_cast<int32_t>(tokens.size() - 1));
-    sampled.push_back(&sequence);
+    if (sequence.request().max_tokens == 0) {
+      prompt_only.push_back(&sequence);
+    } else {
+      sampled_rows.push_back(logit_rows.size());
+      logit_rows.push_back(static_cast<int32_t>(tokens.size() - 1));
+      sampled.push_back(&sequence);
+    }
   }
   decode = decode && sequence.decoding() && rows == 1;
 }

@@ -19,9 +19,18 @@ struct StepPlan {
   std::vector<int32_t> tokens;
   std::vector<BatchSegment> segments;
   std::vector<Sequence*> sequences;  // of each segment
-  std::vector<int32_t> logit_rows;   // last row of each segment that reaches the end of its context
-  std::vector<Sequence*> sampled;    // whose logits these are
-  bool decode = false;               // every segment is a decode row
+  // Rows whose logits are wanted: the last one of a segment that reaches the end of its context
+  // draws a token; before it, those of who wants its prompt's log-probabilities.
+  std::vector<int32_t> logit_rows;
+  std::vector<Sequence*> sampled;    // who draws
+  std::vector<size_t> sampled_rows;  // from which of logit_rows
+  struct ScoredRows {
+    Sequence* sequence;
+    size_t first, count;  // of logit_rows; they score its next `count` tokens
+  };
+  std::vector<ScoredRows> scored;
+  std::vector<Sequence*> prompt_only;  // their prompt ends here, and they want no token
+  bool decode = false;                 // every segment is a decode row
 
   void Clear();
   void Add(Sequence& sequence, size_t rows);

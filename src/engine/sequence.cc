@@ -61,6 +61,10 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
       added_(std::chrono::steady_clock::now()) {
   for (int32_t id : context_) sampler_.Accept(id);
   stats_.prompt_tokens = context_.size();
+  if (request_.prompt_logprobs >= 0) {
+    prompt_logprobs_ =
+        std::make_unique<PromptLogprobs>(context_, static_cast<size_t>(request_.prompt_logprobs));
+  }
   if (request_.min_tokens == 0 || request_.ignore_eos || request_.constraint) return;
   for (size_t id = 0; id < std::min(vocab, tokenizer.vocab_size()); ++id) {
     if (tokenizer.IsEnd(static_cast<int32_t>(id))) end_tokens_.push_back(static_cast<int32_t>(id));
@@ -80,6 +84,10 @@ void Sequence::SetCacheMatch(const PrefixCache::Match& match) {
   if (match.diverged) stats_.diverged_at = match.same;
 }
 
+void Sequence::DeliverPrompt() {
+  if (prompt_logprobs_ && request_.on_prompt) request_.on_prompt(*prompt_logprobs_);
+}
+
 void Sequence::Draw(const Logits& logits) {
   if (request_.hash_logits) {
     stats_.logits_hash =
@@ -97,13 +105,24 @@ void Sequence::Draw(const Logits& logits) {
     for (int32_t id : end_tokens_) logits.values[static_cast<size_t>(id)] = kBanned;
   }
   drawn_.id = sampler_.Sample(logits, stats_.generated_tokens);
-  if (wants_logprobs) drawn_.logprob = logprobs_.Of(original_[static_cast<size_t>(drawn_.id)]);
+  if (wants_logprobs && drawn_.id >= 0) {
+    drawn_.logprob = logprobs_.Of(original_[static_cast<size_t>(drawn_.id)]);
+  }
 }
 
 FinishReason Sequence::Take() {
   const TokenEvent event = drawn_;
+  if (event.id < 0) {
+    SetError(Status(StatusCode::kInvalidArgument,
+                    request_.sampler.logit_bias.empty()
+                        ? "no token can be drawn: the model's logits are not numbers"
+                        : "no token can be drawn: logit_bias bans all that may come next; ban "
+                          "fewer, or loosen the grammar"));
+    return FinishReason::kError;
+  }
   decoding_ = true;
-  if (!request_.ignore_eos && tokenizer_.IsEnd(event.id)) return FinishReason::kStop;
+  met_end_ = !request_.ignore_eos && tokenizer_.IsEnd(event.id);
+  if (met_end_) return FinishReason::kStop;
   if (request_.constraint) request_.constraint->Accept(event.id);
   sampler_.Accept(event.id);
   context_.push_back(event.id);

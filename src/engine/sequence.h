@@ -17,6 +17,7 @@
 #include "src/base/status.h"
 #include "src/engine/logprobs.h"
 #include "src/engine/prefix_cache.h"
+#include "src/engine/prompt_logprobs.h"
 #include "src/engine/sampler.h"
 #include "src/engine/stop_matcher.h"
 #include "src/model/kv_cache.h"
@@ -49,12 +50,16 @@ struct Request {
   bool context_shift = false;  // at the end of the context keep `sinks` tokens and the newest half
   size_t sinks = 4;
   int logprobs = -1;         // >= 0: log-probabilities, with that many alternatives
+  int prompt_logprobs = -1;  // the same of the prompt's tokens; the cache is then not read
   bool use_cache = true;     // of prefixes: reads it and leaves its own there
   uint64_t cache_scope = 0;  // prefixes are shared within one scope only
   std::shared_ptr<TokenConstraint> constraint;  // of this sequence alone; null: anything goes
   std::function<void(const TokenEvent&)> on_token;
-  // Positions of the prompt that are computed, after each pass until the first token.
-  std::function<void(size_t processed)> on_prefill;
+  // Positions of the prompt that are computed, after each pass until the first token; `cached` of
+  // them were not computed now.
+  std::function<void(size_t processed, size_t cached)> on_prefill;
+  // Once, before the first token, if prompt_logprobs >= 0.
+  std::function<void(const PromptLogprobs&)> on_prompt;
   // Once, when the sequence has ended; an error (memory ran out for good) has kError as its reason.
   std::function<void(const Sequence&)> on_finish;
 };
@@ -79,8 +84,11 @@ struct SequenceStats {
   size_t preemptions = 0;    // times its keys and values were given up and computed again
   double queue_s = 0;        // from Add to the first pass
   double prefill_s = 0, decode_s = 0;
-  uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
-  uint64_t logits_hash = 0;   // of all logits sampled from, in order
+  // Read by the decode passes: its own keys and values, and of the weights an equal share with all
+  // who decode in the pass. So the sum over requests is what was read, and a request's bytes per
+  // second are its part of the ceiling.
+  uint64_t decode_bytes = 0;
+  uint64_t logits_hash = 0;  // of all logits sampled from, in order
 };
 
 class Sequence {
@@ -118,15 +126,23 @@ class Sequence {
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
   size_t checkpoint() const { return checkpoint_; }
 
+  // Of the prompt, complete or not yet; null: not wanted.
+  const PromptLogprobs* prompt_logprobs() const { return prompt_logprobs_.get(); }
+  PromptLogprobs* mutable_prompt_logprobs() { return prompt_logprobs_.get(); }
+  // The prompt is computed: tells who wants its log-probabilities.
+  void DeliverPrompt();
   // Draws the next token. Any one worker of the team: sequences of a step draw side by side.
   void Draw(const Logits& logits);
-  // Delivers the text of the token that was drawn. kNone: it goes on.
+  // Delivers the text of the token that was drawn. kNone: it goes on. kError: nothing was left to
+  // draw.
   FinishReason Take();
   // Delivers what was held back and calls on_finish.
   void Finish(FinishReason reason);
   void SetError(Status error) { error_ = std::move(error); }
   const Status& error() const { return error_; }                   // with kError
   const std::string& stop_text() const { return stops_.found(); }  // the stop string it met
+  // The end token it met, which is no part of its text; null: none.
+  const TokenEvent* end_token() const { return met_end_ ? &drawn_ : nullptr; }
   // Drops the middle of the context; its tokens are computed again.
   void ShiftContext();
 
@@ -142,6 +158,7 @@ class Sequence {
   StreamDecoder decoder_;
   StopMatcher stops_;
   Logprobs logprobs_;
+  std::unique_ptr<PromptLogprobs> prompt_logprobs_;
   TokenEvent drawn_;
   std::vector<float> original_;      // logits before anything changed them, if logprobs are wanted
   std::vector<int32_t> end_tokens_;  // if some must not be drawn yet
@@ -149,7 +166,7 @@ class Sequence {
   SequenceStats stats_;
   std::chrono::steady_clock::time_point added_;
   size_t checkpoint_ = 0;
-  bool decoding_ = false, shifted_ = false, ran_ = false;
+  bool decoding_ = false, shifted_ = false, ran_ = false, met_end_ = false;
   FinishReason finish_ = FinishReason::kNone;
   Status error_;
   std::atomic<bool> cancelled_ = false;

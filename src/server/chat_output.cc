@@ -51,9 +51,15 @@ void FindCalls(std::string_view source, FamilyMarks* family) {
     calls.push_back(Between(Kind::kXml, "<function=", "</tool_call>"));
     calls.back().keep_open = true;
   }
-  if (Mentions(source, "<tool_call>")) {
+  if (Mentions(source, "<arg_key>")) {
+    calls.push_back(Between(Kind::kKeyed, "<tool_call>", "</tool_call>"));
+  } else if (Mentions(source, "<tool_call>")) {
     calls.push_back(Between(Kind::kJsonOrXml, "<tool_call>", "</tool_call>"));
     calls.back().separators = "\n";
+  }
+  // Some of LFM2's templates mark the list of tools and leave the calls to the model.
+  if (Mentions(source, "<|tool_call_start|>") || Mentions(source, "<|tool_list_start|>")) {
+    calls.push_back(Between(Kind::kPython, "<|tool_call_start|>", "<|tool_call_end|>"));
   }
   if (Mentions(source, "<|tool_call|>")) {
     calls.push_back(Between(Kind::kJson, "<|tool_call|>", "</tool_call>"));

@@ -45,6 +45,10 @@ class ToolSchemas {
   boost::json::array tools_;
 };
 
+std::string QuotedJson(std::string_view text);
+// A value that was written without quotes, as JSON of its type ("": whatever it looks like).
+std::string TypedJson(const std::string& text, const std::string& type);
+
 class CallParser {
  public:
   enum class State { kMore, kDone, kFailed };
@@ -76,6 +80,10 @@ std::unique_ptr<CallParser> MakeJsonOrXmlCalls(const ToolSchemas* schemas);
 // name[ARGS]{...}, or a JSON list: Mistral.
 std::unique_ptr<CallParser> MakeNamedCall(const ToolSchemas* schemas);
 std::unique_ptr<CallParser> MakeGemmaCall();
+// name, then <arg_key>key</arg_key><arg_value>value</arg_value>, up to </tool_call>; or JSON: GLM.
+std::unique_ptr<CallParser> MakeKeyedCalls(const ToolSchemas* schemas);
+// [name(key="value", ...), ...], values as Python writes them; or a JSON list: LFM2.
+std::unique_ptr<CallParser> MakePythonCalls(const ToolSchemas* schemas);
 
 // Calls in marks of their own inside a section: DeepSeek, Kimi.
 struct SectionMarks {

@@ -1,5 +1,5 @@
-// Calls whose parts stand between marks: Qwen3-Coder's XML, Mistral's names,
-// the sections of DeepSeek and Kimi.
+// Calls whose parts stand between marks: the elements of Qwen3-Coder and GLM,
+// Mistral's names, the sections of DeepSeek and Kimi.
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
@@ -21,24 +21,24 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-std::string Quoted(std::string_view text) { return json::serialize(json::string(text)); }
+// How a family writes a call as elements.
+struct ElementMarks {
+  // Around the call's name; name_end empty: its line ends, or a mark begins.
+  std::string_view name, name_end;
+  // Around an argument's name, and around what it is, which may follow at once (value empty).
+  std::string_view key, key_end, value, value_end;
+  std::string_view end;  // of the call
+  bool trims;            // a newline on either side is no part of a value
+};
+constexpr ElementMarks kFunctionMarks = {"<function=",   ">",           "<parameter=", ">", "",
+                                         "</parameter>", "</function>", true};
+constexpr ElementMarks kKeyedMarks = {
+    "", "", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "</tool_call>", false};
 
-// A value that was written without quotes, as JSON of its type.
-std::string TypedJson(const std::string& text, const std::string& type) {
-  if (type == "string") return Quoted(text);
-  std::string word(Trim(text));
-  if (word == "True" || word == "False" || word == "None") {  // Python's
-    word = word == "True" ? "true" : word == "False" ? "false" : "null";
-  }
-  boost::system::error_code error;
-  const json::value value = json::parse(word, error);
-  if (error || value.is_string()) return Quoted(text);
-  return word;
-}
-
-class XmlCall : public CallParser {
+class ElementCall : public CallParser {
  public:
-  explicit XmlCall(const ToolSchemas* schemas) : schemas_(schemas) {}
+  ElementCall(const ElementMarks& marks, const ToolSchemas* schemas)
+      : marks_(marks), schemas_(schemas) {}
 
   State Put(char c, CallWriter& writer) override {
     text_ += c;
@@ -48,11 +48,14 @@ class XmlCall : public CallParser {
       case Phase::kBetween:
         return PutBetween(writer);
       case Phase::kKey:
-        if (c == '>') {
-          key_ = text_.substr(0, text_.size() - 1);
-          NextPhase(Phase::kValue);
+        if (text_.ends_with(marks_.key_end)) {
+          key_ = text_.substr(0, text_.size() - marks_.key_end.size());
+          NextPhase(marks_.value.empty() ? Phase::kValue : Phase::kBefore);
           BeginValue(writer);
         }
+        return State::kMore;
+      case Phase::kBefore:
+        if (text_.ends_with(marks_.value)) NextPhase(Phase::kValue);
         return State::kMore;
       case Phase::kValue:
         PutValue(writer);
@@ -63,9 +66,8 @@ class XmlCall : public CallParser {
   bool begun() const override { return begun_; }
 
  private:
-  enum class Phase { kOpen, kBetween, kKey, kValue };
-  static constexpr std::string_view kFunction = "<function=", kParameter = "<parameter=",
-                                    kEndFunction = "</function>", kEndValue = "</parameter>";
+  enum class Phase { kOpen, kBetween, kKey, kBefore, kValue };
+  static constexpr size_t kMostName = 256;
 
   void NextPhase(Phase phase) {
     phase_ = phase;
@@ -77,22 +79,32 @@ class XmlCall : public CallParser {
       text_.clear();
       return State::kMore;
     }
-    if (text_.size() <= kFunction.size()) {
-      return kFunction.starts_with(text_) ? State::kMore : State::kFailed;
+    const std::string_view open = marks_.name;
+    if (text_.size() <= open.size()) {
+      return open.starts_with(text_) ? State::kMore : State::kFailed;
     }
-    if (text_.back() != '>') return State::kMore;
-    name_ = text_.substr(kFunction.size(), text_.size() - kFunction.size() - 1);
-    if (name_.empty()) return State::kFailed;
+    const bool by_mark = !marks_.name_end.empty();
+    const bool ends =
+        by_mark ? text_.ends_with(marks_.name_end) : text_.back() == '\n' || text_.back() == '<';
+    if (!ends) return text_.size() < kMostName ? State::kMore : State::kFailed;
+    const size_t rest = by_mark ? marks_.name_end.size() : 1;
+    name_ = Trim(std::string_view(text_).substr(open.size(), text_.size() - open.size() - rest));
+    // Without marks around it, only what can be a name is one.
+    if (name_.empty() || (!by_mark && name_.find_first_of(" \t{}\"") != name_.npos)) {
+      return State::kFailed;
+    }
     begun_ = true;
     writer.Begin(name_);
+    const bool mark_began = text_.back() == '<' && !by_mark;
     NextPhase(Phase::kBetween);
+    if (mark_began) text_ = "<";
     return State::kMore;
   }
 
   State PutBetween(CallWriter& writer) {
-    if (text_.ends_with(kParameter)) {
+    if (text_.ends_with(marks_.key)) {
       NextPhase(Phase::kKey);
-    } else if (text_.ends_with(kEndFunction)) {
+    } else if (text_.ends_with(marks_.end)) {
       writer.Arguments(any_ ? "}" : "{}");
       return State::kDone;
     }
@@ -101,13 +113,12 @@ class XmlCall : public CallParser {
 
   void BeginValue(CallWriter& writer) {
     type_ = schemas_->TypeOf(name_, key_);
-    writer.Arguments((any_ ? ", " : "{") + Quoted(key_) + ": ");
+    writer.Arguments((any_ ? ", " : "{") + QuotedJson(key_) + ": ");
     any_ = true;
     if (type_ == "string") writer.Arguments("\"");
-    first_ = true;
+    first_ = marks_.trims;
   }
 
-  // One newline after the mark before the value and one before the mark after it are no part of it.
   // Strings leave as they come, other values whole.
   void PutValue(CallWriter& writer) {
     if (std::exchange(first_, false) && text_ == "\n") {
@@ -115,13 +126,13 @@ class XmlCall : public CallParser {
       return;
     }
     const bool string = type_ == "string";
-    if (!text_.ends_with(kEndValue)) {
+    if (!text_.ends_with(marks_.value_end)) {
       if (string) Stream(writer);
       return;
     }
-    text_.resize(text_.size() - kEndValue.size());
-    if (text_.ends_with('\n')) text_.pop_back();
-    const std::string whole = string ? Quoted(text_).substr(1) : TypedJson(text_, type_);
+    text_.resize(text_.size() - marks_.value_end.size());
+    if (marks_.trims && text_.ends_with('\n')) text_.pop_back();
+    const std::string whole = string ? QuotedJson(text_).substr(1) : TypedJson(text_, type_);
     writer.Arguments(whole);
     NextPhase(Phase::kBetween);
   }
@@ -131,16 +142,18 @@ class XmlCall : public CallParser {
     const size_t newline = text_.rfind('\n');
     const size_t angle = text_.rfind('<');
     size_t held = text_.size();
-    if (angle != text_.npos && kEndValue.starts_with(std::string_view(text_).substr(angle))) {
+    if (angle != text_.npos &&
+        marks_.value_end.starts_with(std::string_view(text_).substr(angle))) {
       held = angle;
     }
-    if (newline != text_.npos && newline + 1 == held) held = newline;
+    if (marks_.trims && newline != text_.npos && newline + 1 == held) held = newline;
     if (held == 0) return;
-    const std::string quoted = Quoted(std::string_view(text_).substr(0, held));
+    const std::string quoted = QuotedJson(std::string_view(text_).substr(0, held));
     writer.Arguments(std::string_view(quoted).substr(1, quoted.size() - 2));
     text_.erase(0, held);
   }
 
+  const ElementMarks& marks_;
   const ToolSchemas* schemas_;
   Phase phase_ = Phase::kOpen;
   std::string text_, name_, key_, type_;
@@ -214,7 +227,7 @@ class GemmaCall : public CallParser {
   // True: the arguments have ended.
   bool PutArgument(char c, CallWriter& writer) {
     if (in_string_) {
-      const std::string quoted = Quoted(std::string_view(&c, 1));
+      const std::string quoted = QuotedJson(std::string_view(&c, 1));
       writer.Arguments(std::string_view(quoted).substr(1, quoted.size() - 2));
       return false;
     }
@@ -223,7 +236,7 @@ class GemmaCall : public CallParser {
       key_ += c;
       return false;
     }
-    if (in_key_ && c == ':') writer.Arguments(Quoted(Trim(std::exchange(key_, std::string()))));
+    if (in_key_ && c == ':') writer.Arguments(QuotedJson(Trim(std::exchange(key_, std::string()))));
     writer.Arguments(std::string_view(&c, 1));
     if (c == '{' || c == '[') open_ += c;
     if (closes && !open_.empty()) open_.pop_back();
@@ -341,8 +354,31 @@ class SectionCalls : public CallParser {
 
 }  // namespace
 
+std::string QuotedJson(std::string_view text) { return json::serialize(json::string(text)); }
+
+std::string TypedJson(const std::string& text, const std::string& type) {
+  if (type == "string") return QuotedJson(text);
+  std::string word(Trim(text));
+  if (word == "True" || word == "False" || word == "None") {  // Python's
+    word = word == "True" ? "true" : word == "False" ? "false" : "null";
+  }
+  boost::system::error_code error;
+  const json::value value = json::parse(word, error);
+  if (error || value.is_string()) return QuotedJson(text);
+  return word;
+}
+
 std::unique_ptr<CallParser> MakeXmlCall(const ToolSchemas* schemas) {
-  return std::make_unique<XmlCall>(schemas);
+  return std::make_unique<ElementCall>(kFunctionMarks, schemas);
+}
+
+std::unique_ptr<CallParser> MakeKeyedCalls(const ToolSchemas* schemas) {
+  return std::make_unique<ChosenCalls>(
+      [](char first, const ToolSchemas* known) -> std::unique_ptr<CallParser> {
+        if (first == '[' || first == '{') return MakeJsonCalls(false, known);
+        return std::make_unique<ElementCall>(kKeyedMarks, known);
+      },
+      schemas);
 }
 
 std::unique_ptr<CallParser> MakeJsonOrXmlCalls(const ToolSchemas* schemas) {

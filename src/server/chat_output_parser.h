@@ -21,7 +21,17 @@ class ChatOutputParser {
 
 // How one family marks its calls.
 struct CallMarks {
-  enum class Kind { kJson, kBareJson, kJsonOrXml, kXml, kNamed, kGemma, kSections };
+  enum class Kind {
+    kJson,
+    kBareJson,
+    kJsonOrXml,
+    kXml,
+    kNamed,
+    kGemma,
+    kSections,
+    kKeyed,
+    kPython
+  };
   Kind kind = Kind::kJson;
   std::string open;        // empty: only at the very start of the answer (kBareJson)
   std::string close;       // empty: the call ends by itself

@@ -208,6 +208,12 @@ class TaggedParser : public ChatOutputParser {
       case CallMarks::Kind::kGemma:
         call_ = MakeGemmaCall();
         break;
+      case CallMarks::Kind::kKeyed:
+        call_ = MakeKeyedCalls(schemas_);
+        break;
+      case CallMarks::Kind::kPython:
+        call_ = MakePythonCalls(schemas_);
+        break;
       case CallMarks::Kind::kSections:
         call_ = MakeSectionCalls(marks.sections);
         break;

@@ -90,14 +90,7 @@ class Running : public std::enable_shared_from_this<Running> {
     const auto times = std::make_shared<Times>();
     request->on_token = [self, choice, times](const TokenEvent& event) {
       if (event.id >= 0) times->Token(self->arrived_);
-      TokenDelta delta;
-      delta.choice = choice;
-      delta.id = event.id;
-      delta.text = event.text;
-      if (event.id >= 0) delta.piece = self->model_->tokenizer().Piece(event.id);
-      delta.logprob = event.logprob;
-      delta.top.assign(event.top.begin(), event.top.end());
-      self->exchange_->Post([self, delta = std::move(delta)] {
+      self->exchange_->Post([self, delta = self->DeltaOf(choice, event)] {
         if (!self->failed_) self->sink_->OnToken(delta);
       });
     };
@@ -107,18 +100,41 @@ class Running : public std::enable_shared_from_this<Running> {
         metrics->Ended(self->model_->name(), sequence.stats(), sequence.finish_reason(),
                        sequence.request().max_tokens, times->request);
       }
-      ChoiceEnd end{choice, sequence.finish_reason(), sequence.stop_text(), sequence.stats(),
-                    self->DivergedText(sequence)};
+      ChoiceEnd end;
+      end.choice = choice;
+      end.reason = sequence.finish_reason();
+      end.stop_text = sequence.stop_text();
+      if (sequence.end_token()) end.end_token = self->DeltaOf(choice, *sequence.end_token());
+      end.stats = sequence.stats();
+      end.diverged_text = self->DivergedText(sequence);
       self->exchange_->Post(
           [self, end = std::move(end), error = sequence.error()] { self->Ended(end, error); });
     };
+    if (request->prompt_logprobs >= 0) {
+      request->on_prompt = [self, choice](const PromptLogprobs& logprobs) {
+        self->exchange_->Post([self, choice, logprobs] {
+          if (!self->failed_) self->sink_->OnPrompt(choice, logprobs);
+        });
+      };
+    }
     if (!want_prefill) return;
     const size_t total = request->prompt.size();
-    request->on_prefill = [self, choice, total](size_t processed) {
-      self->exchange_->Post([self, choice, processed, total] {
-        if (!self->failed_) self->sink_->OnPrefill(choice, processed, total);
+    request->on_prefill = [self, choice, total](size_t processed, size_t cached) {
+      self->exchange_->Post([self, choice, processed, cached, total] {
+        if (!self->failed_) self->sink_->OnPrefill(choice, processed, cached, total);
       });
     };
+  }
+
+  TokenDelta DeltaOf(size_t choice, const TokenEvent& event) const {
+    TokenDelta delta;
+    delta.choice = choice;
+    delta.id = event.id;
+    delta.text = event.text;
+    if (event.id >= 0) delta.piece = model_->tokenizer().Piece(event.id);
+    delta.logprob = event.logprob;
+    delta.top.assign(event.top.begin(), event.top.end());
+    return delta;
   }
 
   std::string DivergedText(const Sequence& sequence) const {

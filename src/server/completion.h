@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct ChoiceEnd {
   size_t choice = 0;
   FinishReason reason = FinishReason::kNone;
   std::string stop_text;  // the stop string that was met; empty: none, or an end token
+  std::optional<TokenDelta> end_token;  // the one that was met; without text
   SequenceStats stats;
   std::string diverged_text;  // of the prompt around stats.diverged_at
 };
@@ -50,9 +52,13 @@ class CompletionSink {
   virtual void OnToken(const TokenDelta& token) = 0;
   virtual void OnEnd(const ChoiceEnd& end) = 0;
   virtual void OnError(const Status& status) = 0;
-  // Positions of the prompt computed so far, cached ones included (only if wanted; see Complete).
-  virtual void OnPrefill(size_t choice, size_t processed, size_t total) {
-    (void)choice, (void)processed, (void)total;
+  // Positions of the prompt computed so far, `cached` ones included (only if wanted; see Complete).
+  virtual void OnPrefill(size_t choice, size_t processed, size_t cached, size_t total) {
+    (void)choice, (void)processed, (void)cached, (void)total;
+  }
+  // The prompt's log-probabilities, before its first token (if options.prompt_logprobs >= 0).
+  virtual void OnPrompt(size_t choice, const PromptLogprobs& logprobs) {
+    (void)choice, (void)logprobs;
   }
 };
 

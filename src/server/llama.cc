@@ -78,12 +78,13 @@ class LlamaApi {
       ASSIGN_OR_RETURN(const json::object body, ParseBody(exchange->request().body));
       ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, Get(body));
       ASSIGN_OR_RETURN(LlamaRequest request, read(body, model));
-      const bool progress = request.answer.return_progress && request.answer.stream;
+      const LlamaAnswerOptions& answer = request.answer;
+      const bool prefill = answer.stream && (answer.return_progress || answer.timings_per_token);
       const std::vector<size_t>& counts = request.answer.prompt_tokens;
       const size_t longest = *std::max_element(counts.begin(), counts.end());
       auto sink = std::make_shared<LlamaAnswer>(exchange, std::move(request.answer));
       const Status refused =
-          sluice::Complete(model, std::move(request.call), exchange, std::move(sink), progress);
+          sluice::Complete(model, std::move(request.call), exchange, std::move(sink), prefill);
       if (refused.code() == StatusCode::kTooLong) {
         RespondLlamaTooLong(*exchange, refused, longest, model->context());
         return Status();

@@ -103,6 +103,7 @@ json::object LlamaAnswer::TimingsSoFar(const Choice& choice, size_t index) const
   const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
   SequenceStats stats;
   stats.prompt_tokens = options_.prompt_tokens[index];
+  stats.cached_tokens = choice.cached;
   stats.generated_tokens = choice.predicted;
   stats.decode_passes = choice.predicted - std::min<size_t>(choice.predicted, 1);
   stats.prefill_s = seconds(choice.first_token - started_);
@@ -110,12 +111,13 @@ json::object LlamaAnswer::TimingsSoFar(const Choice& choice, size_t index) const
   return Timings(stats);
 }
 
-void LlamaAnswer::OnPrefill(size_t index, size_t processed, size_t total) {
+void LlamaAnswer::OnPrefill(size_t index, size_t processed, size_t cached, size_t total) {
+  choices_.at(index).cached = cached;
   if (!options_.stream || !options_.return_progress) return;
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
   json::object event = Part(index, "");
   event["prompt_progress"] = json::object{
-      {"total", total}, {"cache", 0}, {"processed", processed}, {"time_ms", ms.count()}};
+      {"total", total}, {"cache", cached}, {"processed", processed}, {"time_ms", ms.count()}};
   WriteEvent(event);
 }
 

@@ -43,14 +43,14 @@ class LlamaAnswer : public CompletionSink {
   void OnToken(const TokenDelta& token) override;
   void OnEnd(const ChoiceEnd& end) override;
   void OnError(const Status& status) override;
-  void OnPrefill(size_t choice, size_t processed, size_t total) override;
+  void OnPrefill(size_t choice, size_t processed, size_t cached, size_t total) override;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
     std::string content;               // without `stream`: all of it
     boost::json::array tokens, probs;  // with `stream`: of text that has not left yet
-    size_t predicted = 0;
+    size_t predicted = 0, cached = 0;
     bool new_line = false;
     Clock::time_point first_token;
   };

@@ -27,7 +27,8 @@ struct OllamaAnswerOptions {
   bool stream = true;
   bool logprobs = false;
   std::optional<ChatOutputOptions> output;  // none: all text is the answer
-  // With `context`, the last object ends with these ids and those that were generated.
+  // With `context`, the last object ends with these ids and those that were generated; without the
+  // end token, as Ollama makes it of the prompt's and the answer's text.
   bool context = false;
   std::vector<int32_t> prompt;
   std::vector<std::string> ignored;  // options nobody here knows: header X-Ignored-Options

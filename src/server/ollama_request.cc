@@ -11,6 +11,7 @@
 #include "src/server/chat_prompt.h"
 #include "src/server/fields.h"
 #include "src/server/late_constraint.h"
+#include "src/server/llama_infill.h"
 #include "src/server/ollama_options.h"
 #include "src/server/ollama_reply.h"
 #include "src/text/grammar/grammar.h"
@@ -96,9 +97,6 @@ class RequestReader {
   Status RefuseWhatIsNotOffered() {
     const json::array* images = fields_.Array("images");
     if (images != nullptr && !images->empty()) return Refuse("images: this model takes text only");
-    if (!fields_.String("suffix").empty()) {
-      return Refuse("suffix: not offered here; /infill and /v1/completions insert text");
-    }
     if (!fields_.String("template").empty()) {
       return Refuse(
           "template: expected none, the model's own is used; for a prompt of your own making "
@@ -243,9 +241,12 @@ class RequestReader {
   Status ReadPrompt() {
     const std::string prompt = fields_.String("prompt");
     const std::string system = fields_.String("system");
+    const std::string suffix = fields_.String("suffix");
     const bool raw = fields_.Bool("raw", false);
     RETURN_IF_ERROR(fields_.status());
-    if (raw || model_.chat() == nullptr) {
+    if (!suffix.empty()) {
+      RETURN_IF_ERROR(ReadInfill(prompt, suffix));
+    } else if (raw || model_.chat() == nullptr) {
       if (!system.empty()) {
         return Refuse(raw ? "system: has no place in a raw prompt"
                           : "system: this model has no chat template that could say it");
@@ -263,6 +264,18 @@ class RequestReader {
     out_.answer.context = !raw;
     RETURN_IF_ERROR(PrependContext());
     if (truncate_ && ids_.size() > MostPromptTokens()) CutMiddle();
+    return Status();
+  }
+
+  // The text between the two is wanted.
+  Status ReadInfill(const std::string& prefix, const std::string& suffix) {
+    InfillText text;
+    text.prefix = prefix;
+    text.suffix = suffix;
+    Result<std::vector<int32_t>> ids = InfillPrompt(text, model_.tokenizer());
+    if (!ids.ok()) return Refuse("suffix: " + ids.status().message());
+    ids_ = *std::move(ids);
+    out_.rendered = model_.tokenizer().Decode(ids_, false);
     return Status();
   }
 

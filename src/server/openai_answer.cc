@@ -6,6 +6,7 @@
 
 #include "src/server/fields.h"
 #include "src/server/http_server.h"
+#include "src/server/openai_prompt_logprobs.h"
 #include "src/server/timings.h"
 #include "src/text/unicode.h"
 
@@ -63,6 +64,12 @@ void OpenAiAnswer::OnToken(const TokenDelta& token) {
   AddToken(token.choice, token);
 }
 
+void OpenAiAnswer::OnPrompt(size_t choice, const PromptLogprobs& logprobs) {
+  if (options_.prompt_logprobs < 0) return;
+  choices_[choice].prompt_logprobs =
+      PromptLogprobsJson(logprobs, static_cast<size_t>(options_.prompt_logprobs), options_.piece);
+}
+
 void OpenAiAnswer::OnEnd(const ChoiceEnd& end) {
   Choice& choice = choices_[end.choice];
   choice.stats = end.stats;
@@ -75,6 +82,8 @@ void OpenAiAnswer::OnEnd(const ChoiceEnd& end) {
     stop.text = end.stop_text;
     AddToken(end.choice, stop);
   }
+  // Whoever reads echoed numbers counts them by the tokens drawn, of which this is one.
+  if (options_.echo_logprobs() && end.end_token) AddToken(end.choice, *end.end_token);
   EndChoice(end.choice);
   if (--left_ > 0) return;
   options_.stream ? EndStream() : EndWhole();

@@ -32,8 +32,13 @@ struct AnswerOptions {
   std::vector<std::vector<int32_t>> prompts;
   std::function<std::string(int32_t id)> piece;  // the bytes of a token
 
+  int prompt_logprobs = -1;  // the same of the prompts' tokens, as vLLM shows them
+
   // Completions.
   std::vector<std::string> echo;  // the prompts' texts, before their answers; empty: not asked for
+  // Of the prompts' tokens, in characters of these texts: where log-probabilities are echoed too.
+  std::vector<std::vector<size_t>> echo_offsets;
+  bool echo_logprobs() const { return !echo_offsets.empty(); }
 
   // Chat.
   ChatOutputOptions output;
@@ -50,6 +55,7 @@ class OpenAiAnswer : public CompletionSink {
   OpenAiAnswer(AnswerOptions options, std::shared_ptr<Exchange> exchange);
 
   void OnToken(const TokenDelta& token) override;
+  void OnPrompt(size_t choice, const PromptLogprobs& logprobs) override;
   void OnEnd(const ChoiceEnd& end) override;
   void OnError(const Status& status) override;
 
@@ -61,6 +67,7 @@ class OpenAiAnswer : public CompletionSink {
     size_t tokens = 0;            // so far
     size_t reasoning_tokens = 0;  // of these
     std::vector<int32_t> ids;     // if they are to be returned
+    boost::json::array prompt_logprobs;
   };
 
   virtual void AddToken(size_t choice, const TokenDelta& token) = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/server/chat_prompt.h"
+#include "src/server/openai_prompt_logprobs.h"
 #include "src/server/random_id.h"
 
 namespace sluice {
@@ -86,6 +87,7 @@ Status PrepareChat(const ServedModel& model, const json::array& messages, const 
     return fit;
   }
   answer.prompts = request->call.prompts;
+  RETURN_IF_ERROR(WantPromptLogprobs(fields, request));
 
   ChatOutputOptions& output = answer.output;
   output.template_source = model.chat_source();
@@ -115,6 +117,7 @@ Result<OpenAiRequest> ParseChat(const ServedModel& model, const json::object& bo
   Fields fields(body);
   ReadOpenAiRequest(model, SIZE_MAX, &fields, &request);
   ReadLogprobs(&fields, &request);
+  ReadPromptLogprobs(&fields, &request);
   const ToolPlan tools = ReadTools(&fields);
   const std::shared_ptr<const Grammar> grammar = ReadGrammar(&fields);
   const json::array* messages = fields.Array("messages");
@@ -261,6 +264,9 @@ void ChatAnswer::FillBody(json::object& body) {
     list.push_back(std::move(entry));
   }
   body["choices"] = std::move(list);
+  if (options().prompt_logprobs >= 0) {
+    body["prompt_logprobs"] = std::move(choice(0).prompt_logprobs);
+  }
   if (options().return_token_ids) {
     const std::vector<int32_t>& prompt = options().prompts[0];
     body["prompt_token_ids"] = json::array(prompt.begin(), prompt.end());

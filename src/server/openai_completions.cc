@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/server/llama_infill.h"
+#include "src/server/openai_prompt_logprobs.h"
 #include "src/server/random_id.h"
 
 namespace sluice {
@@ -21,7 +23,9 @@ size_t CountCharacters(std::string_view text) {
 
 class PromptReader {
  public:
-  PromptReader(const ServedModel& model, Fields* fields) : model_(model), fields_(fields) {}
+  // `suffix`: of the text whose middle is wanted; empty: the prompt goes on.
+  PromptReader(const ServedModel& model, std::string suffix, Fields* fields)
+      : model_(model), suffix_(std::move(suffix)), fields_(fields) {}
 
   std::vector<std::vector<int32_t>> Read() {
     const json::value* prompt = fields_->Find("prompt");
@@ -45,9 +49,12 @@ class PromptReader {
 
  private:
   std::vector<int32_t> One(const json::value& prompt) {
-    if (prompt.is_string()) return Encode(prompt.get_string());
+    if (prompt.is_string()) {
+      return suffix_.empty() ? Encode(prompt.get_string()) : Infill(prompt.get_string());
+    }
     std::vector<int32_t> ids;
     const size_t vocab = std::min(model_.vocab(), model_.tokenizer().vocab_size());
+    if (!suffix_.empty()) fields_->Fail("suffix", "needs a prompt that is text, not token ids");
     if (!prompt.is_array()) {
       fields_->Fail("prompt", "expected a string, strings or token ids");
       return ids;
@@ -78,9 +85,36 @@ class PromptReader {
     return ids;
   }
 
+  std::vector<int32_t> Infill(std::string_view prefix) {
+    InfillText text;
+    text.prefix = std::string(prefix);
+    text.suffix = suffix_;
+    Result<std::vector<int32_t>> ids = InfillPrompt(text, model_.tokenizer());
+    if (ids.ok()) return *std::move(ids);
+    fields_->Fail("suffix", ids.status().message());
+    return {};
+  }
+
   const ServedModel& model_;
+  const std::string suffix_;
   Fields* fields_;
 };
+
+// The prompts' texts, and where each of their tokens stands in them.
+void ReadEcho(const ServedModel& model, AnswerOptions* answer) {
+  const Tokenizer& tokenizer = model.tokenizer();
+  for (const std::vector<int32_t>& prompt : answer->prompts) {
+    answer->echo.push_back(tokenizer.Decode(prompt, true));
+    if (answer->logprobs < 0) continue;
+    StreamDecoder decoder(tokenizer, true);
+    std::vector<size_t>& offsets = answer->echo_offsets.emplace_back();
+    size_t offset = 0;
+    for (int32_t id : prompt) {
+      offsets.push_back(offset);
+      offset += CountCharacters(decoder.Push(id));
+    }
+  }
+}
 
 }  // namespace
 
@@ -95,16 +129,13 @@ Result<OpenAiRequest> ParseCompletion(const ServedModel& model, const json::obje
     return fields.status();
   };
   ReadOpenAiRequest(model, kDefaultMaxTokens, &fields, &request);
-  if (!fields.String("suffix").empty()) {
-    fields.Fail("suffix", "filling in the middle is not available on this route; use /infill");
-  }
+  ReadPromptLogprobs(&fields, &request);
+  const std::string suffix = fields.String("suffix");
   answer.logprobs = static_cast<int>(fields.Int("logprobs", -1, 0, 20));
   call.options.logprobs = answer.logprobs;
   const bool echo = fields.Bool("echo", false);
-  if (echo && answer.logprobs >= 0) {
-    fields.Fail("echo", "log-probabilities of prompts are not available; leave logprobs out");
-  }
-  call.prompts = PromptReader(model, &fields).Read();
+  if (echo && !suffix.empty()) fields.Fail("suffix", "cannot go together with echo");
+  call.prompts = PromptReader(model, suffix, &fields).Read();
   const std::shared_ptr<const Grammar> grammar = ReadGrammar(&fields);
   if (!fields.status().ok()) return failed();
   if (Status fit = FitPrompts(model, &fields, &call); !fit.ok()) {
@@ -114,11 +145,8 @@ Result<OpenAiRequest> ParseCompletion(const ServedModel& model, const json::obje
   Constrain(model, grammar, "", &call);
   answer.id = RandomId("cmpl-", 24);
   answer.prompts = call.prompts;
-  if (echo) {
-    for (const auto& prompt : call.prompts) {
-      answer.echo.push_back(model.tokenizer().Decode(prompt, true));
-    }
-  }
+  if (echo) ReadEcho(model, &answer);
+  if (!WantPromptLogprobs(&fields, &request).ok()) return failed();
   return request;
 }
 
@@ -132,10 +160,29 @@ CompletionAnswer::CompletionAnswer(AnswerOptions options, std::shared_ptr<Exchan
   }
 }
 
+void CompletionAnswer::OnPrompt(size_t choice, const PromptLogprobs& logprobs) {
+  OpenAiAnswer::OnPrompt(choice, logprobs);
+  if (!options().echo_logprobs()) return;
+  Logprobs& out = texts_[choice].logprobs;
+  const std::vector<size_t>& offsets = options().echo_offsets[choice / options().n];
+  out.tokens.push_back(json::string(ShownPiece(options().piece(logprobs.first()))));
+  out.values.push_back(nullptr);
+  out.top.push_back(nullptr);
+  out.offsets.push_back(offsets[0]);
+  const auto most = static_cast<size_t>(options().logprobs);
+  for (size_t i = 1; i < logprobs.size(); ++i) {
+    const PromptLogprobs::Entry entry = logprobs.at(i);
+    AddLogprob(out, options().piece(entry.token.id), entry.token.logprob,
+               entry.top.first(std::min(most, entry.top.size())), offsets[i]);
+  }
+}
+
 void CompletionAnswer::AddToken(size_t choice, const TokenDelta& token) {
   Text& text = texts_[choice];
   text.text += token.text;
-  if (options().logprobs >= 0 && token.id >= 0) AddLogprob(text, token);
+  if (options().logprobs >= 0 && token.id >= 0) {
+    AddLogprob(text.logprobs, token.piece, token.logprob, token.top, text.offset);
+  }
   text.offset += CountCharacters(token.text);
   if (!options().stream) return;
   const bool shown = !text.text.empty() || !text.logprobs.tokens.empty() ||
@@ -144,15 +191,17 @@ void CompletionAnswer::AddToken(size_t choice, const TokenDelta& token) {
   SendChunk("text_completion", {MakeChoice(choice, nullptr)}, choice, false);
 }
 
-void CompletionAnswer::AddLogprob(Text& text, const TokenDelta& token) {
-  json::object top;
-  for (const TokenLogprob& other : token.top) {
-    top[ShownPiece(options().piece(other.id))] = ShownLogprob(other.logprob);
+void CompletionAnswer::AddLogprob(Logprobs& logprobs, const std::string& piece, float logprob,
+                                  std::span<const TokenLogprob> top, size_t offset) const {
+  // Alternatives that look the same (parts of characters) are one key: the likelier one's.
+  json::object alternatives;
+  for (const TokenLogprob& other : top) {
+    alternatives.emplace(ShownPiece(options().piece(other.id)), ShownLogprob(other.logprob));
   }
-  text.logprobs.tokens.push_back(json::string(ShownPiece(token.piece)));
-  text.logprobs.values.push_back(ShownLogprob(token.logprob));
-  text.logprobs.top.push_back(std::move(top));
-  text.logprobs.offsets.push_back(text.offset);
+  logprobs.tokens.push_back(json::string(ShownPiece(piece)));
+  logprobs.values.push_back(ShownLogprob(logprob));
+  logprobs.top.push_back(std::move(alternatives));
+  logprobs.offsets.push_back(offset);
 }
 
 // What has gathered since the last time.
@@ -168,6 +217,9 @@ json::object CompletionAnswer::MakeChoice(size_t choice, json::value finish) {
                        {"token_logprobs", std::move(taken.values)},
                        {"top_logprobs", std::move(taken.top)},
                        {"text_offset", std::move(taken.offsets)}};
+  }
+  if (options().prompt_logprobs >= 0) {
+    out["prompt_logprobs"] = std::move(this->choice(choice).prompt_logprobs);
   }
   if (options().return_token_ids) {
     const std::vector<int32_t>& ids = this->choice(choice).ids;

@@ -1,10 +1,12 @@
-// POST /v1/completions: the prompt goes on as it stands, no chat template. The
-// parse runs on a request thread, the answer is told on the I/O thread.
+// POST /v1/completions: the prompt goes on as it stands, no chat template; with a
+// suffix the text between the two is filled in. The parse runs on a request
+// thread, the answer is told on the I/O thread.
 #ifndef SLUICE_SRC_SERVER_OPENAI_COMPLETIONS_H_
 #define SLUICE_SRC_SERVER_OPENAI_COMPLETIONS_H_
 
 #include <boost/json/array.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,8 @@ Result<OpenAiRequest> ParseCompletion(const ServedModel& model, const boost::jso
 class CompletionAnswer : public OpenAiAnswer {
  public:
   CompletionAnswer(AnswerOptions options, std::shared_ptr<Exchange> exchange);
+
+  void OnPrompt(size_t choice, const PromptLogprobs& logprobs) override;
 
  protected:
   void AddToken(size_t choice, const TokenDelta& token) override;
@@ -38,7 +42,8 @@ class CompletionAnswer : public OpenAiAnswer {
     size_t ids_sent = 0;
     Logprobs logprobs;
   };
-  void AddLogprob(Text& text, const TokenDelta& token);
+  void AddLogprob(Logprobs& logprobs, const std::string& piece, float logprob,
+                  std::span<const TokenLogprob> top, size_t offset) const;
   boost::json::object MakeChoice(size_t choice, boost::json::value finish);
   std::vector<Text> texts_;
 };

@@ -22,7 +22,6 @@ constexpr size_t kMostStops = 16, kMostAnswers = 1000;
 void RefuseUnsupported(Fields* fields) {
   constexpr std::pair<const char*, const char*> kRefused[] = {
       {"use_beam_search", "there is no beam search here"},
-      {"prompt_logprobs", "log-probabilities of prompts are not available"},
       {"allowed_token_ids", "not available; use logit_bias or a grammar"},
       {"bad_words", "not available; use logit_bias"},
       {"logits_processors", "not available"},
@@ -111,9 +110,15 @@ GrammarResult FromChoice(const json::value& choice) {
   return Grammar::FromGbnf(source);
 }
 
-GrammarResult FromRegex(const json::value&) {
-  return Status(StatusCode::kInvalidArgument,
-                "regular expressions are not available; use a grammar or a schema with pattern");
+GrammarResult FromRegex(const json::value& pattern) {
+  if (!pattern.is_string()) {
+    return Status(StatusCode::kInvalidArgument, "expected a regular expression");
+  }
+  return Grammar::FromRegex(pattern.get_string());
+}
+
+GrammarResult FromTags(const json::value&) {
+  return Status(StatusCode::kInvalidArgument, "not available; use a grammar");
 }
 
 GrammarResult AnyObject(const json::value& on) {
@@ -166,7 +171,7 @@ constexpr Source kSources[] = {
 };
 constexpr Source kStructured[] = {
     {"json", FromSchema}, {"grammar", FromText},      {"choice", FromChoice},
-    {"regex", FromRegex}, {"json_object", AnyObject},
+    {"regex", FromRegex}, {"json_object", AnyObject}, {"structural_tag", FromTags},
 };
 
 // The one of `sources` that is there; an error has its key in front.
@@ -190,7 +195,8 @@ GrammarResult OneOf(const Source (&sources)[count], const Fields& fields, std::s
 
 GrammarResult FromStructuredOutputs(const json::value& value) {
   if (!value.is_object()) {
-    return Status(StatusCode::kInvalidArgument, "expected an object with json, grammar or choice");
+    return Status(StatusCode::kInvalidArgument,
+                  "expected an object with json, regex, grammar or choice");
   }
   std::string key;
   GrammarResult grammar = OneOf(kStructured, Fields(value.get_object()), &key);

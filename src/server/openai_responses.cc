@@ -92,6 +92,9 @@ Result<json::object> ResponsesToChat(const json::object& body, std::string* para
       fields.Fail(key, "no responses are stored here; send the whole conversation as input");
     }
   }
+  if (fields.Has("prompt_logprobs")) {
+    fields.Fail("prompt_logprobs", "not available here; /v1/chat/completions has them");
+  }
   if (fields.Bool("background", false)) {
     fields.Fail("background", "no responses are stored here to be fetched later");
   }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/base/temp_folder.h"
 #include "tests/engine/runner.h"
 #include "tests/model/tiny_model.h"
@@ -104,6 +106,38 @@ TEST_F(EngineTest, GeneratesTheGreedyTokensOfTheModel) {
   EXPECT_GT(s.stats().decode_bytes, 29 * runner_->model().WeightBytesPerToken());
 }
 
+// The weights that a pass reads for all its streams are shared out among them.
+TEST_F(EngineTest, DecodeBytesOfABatchAreWhatItRead) {
+  constexpr size_t kStreams = 4, kTokens = 20;
+  RunnerOptions o;
+  o.sequences = kStreams;
+  Start(o);
+  std::vector<Sequence*> streams;
+  for (size_t i = 0; i < kStreams; ++i) streams.push_back(&Add(Greedy(8, kTokens, i)));
+  RunAll();
+  const EngineSnapshot snapshot = engine_->snapshot();
+  uint64_t sum = 0;
+  for (const Sequence* s : streams) sum += s->stats().decode_bytes;
+  // Rounded down for each row.
+  EXPECT_LE(sum, snapshot.decode_bytes);
+  EXPECT_GE(sum + kStreams * kTokens, snapshot.decode_bytes);
+  EXPECT_LT(streams[0]->stats().decode_bytes,
+            (kTokens - 1) * runner_->model().WeightBytesPerToken());
+}
+
+TEST_F(EngineTest, BiasThatLeavesNothingToDrawEndsInAnError) {
+  Request request = Greedy(5, 10);
+  for (size_t id = 0; id < runner_->config().vocab; ++id) {
+    request.sampler.logit_bias.emplace_back(static_cast<int32_t>(id),
+                                            -std::numeric_limits<float>::infinity());
+  }
+  const Sequence& s = Run(request);
+  EXPECT_EQ(s.finish_reason(), FinishReason::kError);
+  EXPECT_EQ(s.error().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(s.error().message().find("logit_bias"), std::string::npos);
+  EXPECT_EQ(s.stats().generated_tokens, 0u);
+}
+
 TEST_F(EngineTest, TextIsThatOfTheTokensInPieces) {
   std::string streamed;
   Request request = Greedy(5, 40);
@@ -146,6 +180,8 @@ TEST_F(EngineTest, AnEndTokenStopsAndIsNotText) {
   EXPECT_EQ(s.finish_reason(), FinishReason::kStop);
   EXPECT_EQ(s.stats().generated_tokens, 2u);
   EXPECT_EQ(Generated(s), (std::vector<int32_t>{greedy[0], greedy[1]}));
+  ASSERT_NE(s.end_token(), nullptr);
+  EXPECT_EQ(s.end_token()->id, greedy[2]);
   request.ignore_eos = true;
   EXPECT_EQ(Run(request).stats().generated_tokens, 20u);
 }

@@ -82,6 +82,11 @@ class TinyModel {
   void SetString(const std::string& key, std::string v) {
     keys_[Key(key)] = [v](GgufWriter& w, const std::string& k) { w.AddString(k, v); };
   }
+  // Gives a token another text; type 3: a control token.
+  void SetPiece(int32_t id, std::string text, int32_t type = 3) {
+    pieces_[static_cast<size_t>(id)] = std::move(text);
+    types_[static_cast<size_t>(id)] = type;
+  }
   void Erase(const std::string& key) { keys_.erase(Key(key)); }
   // All keys, to spoil one after the other.
   std::vector<std::string> keys() const {

@@ -20,6 +20,8 @@ constexpr char kNemotron[] = "{% if tools %}<TOOLCALL>{% endif %}<think>";
 constexpr char kCommand[] =
     "{% if tools %}<|START_ACTION|>{% endif %}<|START_THINKING|><|START_RESPONSE|>";
 constexpr char kDeepSeek[] = "{{ tools }}<\uFF5Ctool\u2581calls\u2581begin\uFF5C></think>";
+constexpr char kGlm[] = "{{ tools }}<tool_call>{f}\n<arg_key>{k}</arg_key>\n<think></think>";
+constexpr char kLfm[] = "{{ tools }}<|tool_list_start|>";
 constexpr char kKimi[] = "{{ tools }}<|tool_calls_section_begin|>";
 constexpr char kGemma[] = "{{ tools }}<|tool_call><|channel>thought";
 constexpr char kHarmony[] = "{{ tools }}<|channel|><|message|>";
@@ -259,6 +261,69 @@ std::vector<Case> Cases() {
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
        "{\"a\": 1}<|tool_call_end|><|tool_calls_section_end|>",
        {"", "", {"f:{\"a\": 1}"}}},
+      {"glm",
+       kGlm,
+       "",
+       "<think>hm</think>\nSure.\n<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>a < \"b\"\n</a"
+       "</arg_value>\n<arg_key>n</arg_key>\n<arg_value>5</arg_value>\n<arg_key>any</arg_key>\n"
+       "<arg_value>[1, {\"x\": null}]</arg_value>\n</tool_call>",
+       {"Sure.",
+        "hm",
+        {"f:{\"text\": \"a < \\\"b\\\"\\n</a\", \"n\": 5, \"any\": [1, {\"x\": null}]}"}}},
+      {"glm without lines, twice",
+       kGlm,
+       "",
+       "<tool_call>f<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>"
+       "<tool_call>g</tool_call>\nDone.",
+       {"Done.", "", {"f:{\"n\": 1}", "g:{}"}}},
+      {"glm writes json",
+       kGlm,
+       "",
+       "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+       {"", "", {"f:{}"}}},
+      {"glm's mark that opens no call",
+       kGlm,
+       "",
+       "Write <tool_call> and more\n.",
+       {"Write <tool_call> and more\n.", "", {}}},
+      {"glm's call that is cut",
+       kGlm,
+       "",
+       "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>ab",
+       {"", "", {"f:{\"text\": \"ab"}}},
+      {"lfm2",
+       kLfm,
+       "",
+       "Let me.<|tool_call_start|>[f(text=\"it's \\\"x\\\"\\n\", n=-3, flag=True), g()]"
+       "<|tool_call_end|>Done.",
+       {"Let me.Done.",
+        "",
+        {"f:{\"text\": \"it's \\\"x\\\"\\n\", \"n\": -3, \"flag\": true}", "g:{}"}}},
+      {"lfm2 with nested values",
+       kLfm,
+       "",
+       "<|tool_call_start|>[a.b(x = ['p', (1, 2.5,), {'k': None}], y=[])]<|tool_call_end|>",
+       {"", "", {"a.b:{\"x\": [\"p\", [1, 2.5], {\"k\": null}], \"y\": []}"}}},
+      {"lfm2 with escapes",
+       kLfm,
+       "",
+       "<|tool_call_start|>[f(text='\\x41\\u00e9\\d\\'\u00E9')]<|tool_call_end|>",
+       {"", "", {"f:{\"text\": \"\\u0041\\u00e9\\\\d'\u00E9\"}"}}},
+      {"lfm2 without brackets",
+       kLfm,
+       "",
+       "<|tool_call_start|>f(n=1)<|tool_call_end|>",
+       {"", "", {"f:{\"n\": 1}"}}},
+      {"lfm2 writes json",
+       kLfm,
+       "",
+       "<|tool_call_start|>[{\"name\": \"f\", \"arguments\": {\"n\": 1}}]<|tool_call_end|>",
+       {"", "", {"f:{\"n\": 1}"}}},
+      {"lfm2's arguments without names",
+       kLfm,
+       "",
+       "<|tool_call_start|>[f(\"a\")]<|tool_call_end|>",
+       {"<|tool_call_start|>[f(\"a\")]<|tool_call_end|>", "", {}}},
       {"harmony",
        kHarmony,
        "",
@@ -358,11 +423,21 @@ TEST(ChatOutput, NonsenseIsTheSameInEveryCut) {
                                 "<|tool_call_argument_begin|>",
                                 "<|tool_call_end|>",
                                 "<|tool_calls_section_end|>",
+                                "<arg_key>",
+                                "</arg_key>",
+                                "<arg_value>",
+                                "</arg_value>",
+                                "<|tool_call_start|>",
+                                "<|tool_call_end|>",
+                                "f(text=",
+                                "'",
+                                ")",
+                                "=",
                                 "<|START_ACTION|>",
                                 "<|END_ACTION|>",
                                 "<|START_RESPONSE|>"};
-  const char* sources[] = {kQwen,    kQwenCoder, kLlama, kMistral, kGranite, kNemotron,
-                           kCommand, kDeepSeek,  kKimi,  kGemma,   kHarmony};
+  const char* sources[] = {kQwen,     kQwenCoder, kLlama, kMistral, kGranite, kNemotron, kCommand,
+                           kDeepSeek, kKimi,      kGemma, kHarmony, kGlm,     kLfm};
   for (uint64_t round = 0; round < 2000; ++round) {
     uint64_t draws = 0;
     const auto draw = [&](size_t n) {
@@ -409,6 +484,22 @@ TEST(ChatOutput, ArgumentsLeaveBeforeTheirEnd) {
   const ChatDelta second = output.Push(" text");
   ASSERT_EQ(second.tool_calls.size(), 1u);
   EXPECT_EQ(second.tool_calls[0].arguments, " text");
+}
+
+TEST(ChatOutput, StringsOfGlmAndLfm2LeaveBeforeTheirEnd) {
+  const std::pair<const char*, const char*> heads[] = {
+      {kGlm, "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>"},
+      {kLfm, "<|tool_call_start|>[f(text=\""}};
+  for (const auto& [source, head] : heads) {
+    ChatOutput output(Options(source));
+    const ChatDelta begin = output.Push(head);
+    ASSERT_EQ(begin.tool_calls.size(), 1u);
+    EXPECT_EQ(begin.tool_calls[0].name, "f");
+    EXPECT_EQ(begin.tool_calls[0].arguments, "{\"text\": \"");
+    const ChatDelta delta = output.Push("line");
+    ASSERT_EQ(delta.tool_calls.size(), 1u);
+    EXPECT_EQ(delta.tool_calls[0].arguments, "line");
+  }
 }
 
 TEST(ChatOutput, StringsOfXmlLeaveBeforeTheirEnd) {

@@ -168,17 +168,20 @@ TEST_F(LlamaAnswerTest, ProbabilitiesOfEveryToken) {
 
 TEST_F(LlamaAnswerTest, ProgressOnlyWhereItWasAskedFor) {
   options_.stream = true;
-  Make()->OnPrefill(0, 4, 10);
+  Make()->OnPrefill(0, 4, 2, 10);
   EXPECT_TRUE(exchange_->chunks().empty());
   options_.return_progress = options_.timings_per_token = true;
   const auto answer = Make();
-  answer->OnPrefill(0, 4, 10);
+  answer->OnPrefill(0, 4, 2, 10);
   answer->OnToken(Token(0, 5, "a"));
   const std::vector<json::object> events = Events();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].at("prompt_progress").at("processed"), 4);
   EXPECT_EQ(events[0].at("prompt_progress").at("total"), 10);
+  EXPECT_EQ(events[0].at("prompt_progress").at("cache"), 2);
   EXPECT_EQ(events[1].at("timings").at("predicted_n"), 1);
+  EXPECT_EQ(events[1].at("timings").at("cache_n"), 2);
+  EXPECT_EQ(events[1].at("timings").at("prompt_n"), 8);
 }
 
 TEST_F(LlamaAnswerTest, FieldsThatWereAskedFor) {

@@ -75,9 +75,11 @@ TEST_F(LlamaRoutesTest, SeveralPromptsUnderAGrammar) {
 }
 
 TEST_F(LlamaRoutesTest, TheDeadlineEndsAnAnswer) {
-  // The grammar has no end before its last letter, where the answer's would be "eos".
+  // The grammar has no end before its last letter, where the answer's would be "eos". Alternatives
+  // of every token, so that 60 of them take longer than the deadline on any machine.
   const json::object reply =
       Post("/completion", R"({"prompt": "a", "t_max_predict_ms": 1, "n_predict": 100,
+                              "n_probs": 100,
                               "grammar": "root ::= \"\\n\" [a-z]{60}"})")
           ->json()
           .as_object();

@@ -164,6 +164,7 @@ TEST_F(OllamaRequestTest, ContextComesBeforeThePrompt) {
 
 TEST_F(OllamaRequestTest, WhatIsNotOfferedIsRefusedByName) {
   EXPECT_EQ(Bad(R"({"prompt": "a", "suffix": "b"})").substr(0, 7), "suffix:");
+  EXPECT_NE(Bad(R"({"prompt": "a", "suffix": "b"})").find("cannot fill in"), std::string::npos);
   EXPECT_EQ(Bad(R"({"prompt": "a", "template": "{{ .Prompt }}"})").substr(0, 9), "template:");
   EXPECT_EQ(Bad(R"({"prompt": "a", "images": ["aGk="]})").substr(0, 7), "images:");
   Good(R"({"prompt": "a", "suffix": "", "template": "", "images": [], "unknown": 5})");

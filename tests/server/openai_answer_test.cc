@@ -167,6 +167,32 @@ TEST(OpenAiCompletionAnswer, LogprobsOfHeldBackTokensAreNotLost) {
   EXPECT_EQ(At(events[2], "/choices/0/logprobs/text_offset"), "[2]");
 }
 
+TEST(OpenAiCompletionAnswer, EchoedLogprobsCountTheEndTokenThatWasDrawn) {
+  AnswerOptions options = Options();
+  options.logprobs = 2;
+  options.prompts = {{1, 7, 8}};
+  options.echo = {"xy"};
+  options.echo_offsets = {{0, 0, 1}};
+  auto exchange = std::make_shared<FakeExchange>();
+  CompletionAnswer answer(options, exchange);
+  PromptLogprobs prompt({1, 7, 8}, 2);
+  prompt.Score(1, std::vector<float>{0, 0, 0, 0, 0, 0, 0, 5, 5});
+  prompt.Score(2, std::vector<float>{0, 0, 0, 0, 0, 0, 0, 5, 5});
+  answer.OnPrompt(0, prompt);
+  ChoiceEnd end = Ending();
+  end.end_token = Token("</s>", 2);
+  end.end_token->text = "";
+  answer.OnEnd(end);
+  const json::value body = exchange->Body();
+  const json::value& logprobs = body.at_pointer("/choices/0/logprobs");
+  EXPECT_EQ(At(body, "/choices/0/text"), "\"xy\"");
+  EXPECT_EQ(At(logprobs, "/tokens"), "[\"t1\",\"\uFFFD\",\"t8\",\"</s>\"]");
+  EXPECT_EQ(At(logprobs, "/text_offset"), "[0,0,1,2]");
+  EXPECT_EQ(logprobs.at("token_logprobs").as_array().size(), 4u);
+  EXPECT_EQ(logprobs.at_pointer("/top_logprobs/1").as_object().size(), 2u);
+  EXPECT_EQ(At(body, "/usage/completion_tokens"), "0");
+}
+
 TEST(OpenAiChatAnswer, StreamBeginsWithRoleAndContentTogether) {
   AnswerOptions options = Options();
   options.stream = true;

@@ -134,23 +134,29 @@ TEST_F(OpenAiRequestTest, RefusalsNameTheField) {
   ExpectCompletionRefusal(R"(, "n": 2, "best_of": 4)", "best_of");
   ExpectCompletionRefusal(R"(, "max_tokens": -2)", "max_tokens");
   ExpectCompletionRefusal(R"(, "temperature": "hot")", "temperature");
-  ExpectCompletionRefusal(R"(, "suffix": "x")", "suffix");
+  ExpectCompletionRefusal(R"(, "suffix": "x")", "suffix");  // it has no tokens for that
+  ExpectCompletionRefusal(R"(, "suffix": "x", "echo": true)", "suffix");
   ExpectCompletionRefusal(R"(, "logprobs": true)", "logprobs");
   ExpectCompletionRefusal(R"(, "logprobs": 21)", "logprobs");
-  ExpectCompletionRefusal(R"(, "echo": true, "logprobs": 1)", "echo");
   ExpectCompletionRefusal(R"(, "stop": 5)", "stop");
   ExpectCompletionRefusal(
       R"(, "stop": ["a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a"])", "stop");
   ExpectCompletionRefusal(R"(, "stream": "yes")", "stream");
   ExpectCompletionRefusal(R"(, "stream_options": {"include_usage": 1})", "stream_options");
-  ExpectCompletionRefusal(R"(, "prompt_logprobs": 1)", "prompt_logprobs");
+  ExpectCompletionRefusal(R"(, "prompt_logprobs": 21)", "prompt_logprobs");
+  ExpectCompletionRefusal(R"(, "prompt_logprobs": -1)", "prompt_logprobs");
+  ExpectCompletionRefusal(R"(, "prompt_logprobs": 1, "stream": true)", "prompt_logprobs");
+  ExpectChatRefusal(R"(, "prompt_logprobs": true)", "prompt_logprobs");
+  ExpectRefusal(ParseResponses, R"({"input": "x", "prompt_logprobs": 1})", "prompt_logprobs");
   ExpectCompletionRefusal(R"(, "use_beam_search": true)", "use_beam_search");
   ExpectCompletionRefusal(R"(, "stop_token_ids": [5])", "stop_token_ids");
-  ExpectCompletionRefusal(R"(, "guided_regex": "a+")", "guided_regex");
+  ExpectCompletionRefusal(R"(, "guided_regex": "(a")", "guided_regex");
   ExpectCompletionRefusal(R"(, "response_format": {"type": "xml"})", "response_format");
   ExpectCompletionRefusal(R"(, "response_format": {"type": "json_schema"})", "response_format");
   ExpectCompletionRefusal(R"(, "response_format": 5)", "response_format");
-  ExpectCompletionRefusal(R"(, "structured_outputs": {"regex": "a"})", "structured_outputs");
+  ExpectCompletionRefusal(R"(, "structured_outputs": {"regex": 5})", "structured_outputs");
+  ExpectCompletionRefusal(R"(, "structured_outputs": {"structural_tag": "{}"})",
+                          "structured_outputs");
   ExpectChatRefusal(R"(, "logprobs": 5)", "logprobs");
   ExpectChatRefusal(R"(, "top_logprobs": 5)", "top_logprobs");
   ExpectChatRefusal(R"(, "logprobs": true, "top_logprobs": 21)", "top_logprobs");
@@ -194,7 +200,8 @@ TEST_F(OpenAiRequestTest, GrammarsFromEveryDialect) {
         R"(, "guided_json": {"type": "object"})", R"(, "guided_json": "{\"type\": \"object\"}")",
         R"(, "guided_grammar": "root ::= \"a\"")", R"(, "guided_choice": ["yes", "no"])",
         R"(, "structured_outputs": {"json": {"type": "object"}})",
-        R"(, "structured_outputs": {"choice": ["a"]})", R"(, "grammar": "root ::= [a-z]")",
+        R"(, "structured_outputs": {"choice": ["a"]})", R"(, "guided_regex": "\\d+")",
+        R"(, "structured_outputs": {"regex": "a|b"})", R"(, "grammar": "root ::= [a-z]")",
         R"(, "json_schema": {"type": "object"})"}) {
     EXPECT_NE(Chat(fields).call.grammar, nullptr) << fields;
   }
@@ -341,6 +348,130 @@ TEST_F(OpenAiRequestTest, AnswersAreTheSameWholeAndStreamed) {
     EXPECT_EQ(streamed[1], text[1]);
     EXPECT_NE(text[0], text[1]);
   }
+}
+
+TEST_F(OpenAiRequestTest, PromptLogprobsHaveALimit) {
+  std::string prompts = "[[5]";
+  for (int i = 0; i < 200; ++i) {
+    prompts += ", [5";
+    for (int k = 0; k < 100; ++k) prompts += ",6";
+    prompts += "]";
+  }
+  const std::string body = "{\"prompt\": " + prompts + "]";
+  ExpectRefusal(ParseCompletion, body + R"(, "prompt_logprobs": 20})", "prompt_logprobs");
+  ExpectRefusal(ParseCompletion, body + R"(, "echo": true, "logprobs": 20})", "logprobs");
+  EXPECT_EQ(Good(ParseCompletion, body + R"(, "echo": true, "logprobs": 5})")
+                .call.options.prompt_logprobs,
+            5);
+  EXPECT_EQ(Completion(R"(, "logprobs": 5)").call.options.prompt_logprobs, -1);
+  EXPECT_EQ(Completion(R"(, "logprobs": 2, "echo": true, "prompt_logprobs": 4)")
+                .call.options.prompt_logprobs,
+            4);
+}
+
+// What evaluation harnesses do: the log-likelihood of a text's end, read off its echo.
+TEST_F(OpenAiRequestTest, EchoedLogprobsAreThoseOfThePrompt) {
+  const auto run = [&](const std::string& fields) {
+    OpenAiRequest request = Good(ParseCompletion, "{\"prompt\": \"abc de\", " + fields + "}");
+    auto exchange = std::make_shared<FakeExchange>();
+    auto answer = std::make_shared<CompletionAnswer>(request.answer, exchange);
+    EXPECT_TRUE(Complete(model(), request.call, exchange, answer).ok());
+    EXPECT_TRUE(exchange->Wait());
+    return std::make_pair(request, exchange);
+  };
+  const auto [request, exchange] =
+      run(R"("echo": true, "logprobs": 1, "max_tokens": 0, "prompt_logprobs": 2)");
+  const size_t tokens = request.call.prompts[0].size();
+  const json::value body = exchange->Body();
+  const json::value& choice = body.at_pointer("/choices/0");
+  EXPECT_EQ(choice.at("text").as_string(), "abc de");
+  EXPECT_EQ(choice.at("finish_reason").as_string(), "length");
+  const json::array& values = choice.at_pointer("/logprobs/token_logprobs").as_array();
+  const json::array& vllm = choice.at("prompt_logprobs").as_array();
+  ASSERT_EQ(values.size(), tokens);
+  ASSERT_EQ(vllm.size(), tokens);
+  for (const char* list : {"tokens", "top_logprobs", "text_offset"}) {
+    EXPECT_EQ(choice.at("logprobs").at(list).as_array().size(), tokens) << list;
+  }
+  EXPECT_TRUE(values[0].is_null());
+  EXPECT_TRUE(choice.at_pointer("/logprobs/top_logprobs/0").is_null());
+  EXPECT_TRUE(vllm[0].is_null());
+  for (size_t i = 1; i < tokens; ++i) {
+    const int32_t id = request.call.prompts[0][i];
+    const json::object& entry = vllm[i].as_object();
+    const json::value& own = entry.at(std::to_string(id));
+    EXPECT_EQ(own.at("logprob"), values[i]);
+    EXPECT_LT(values[i].as_double(), 0);
+    EXPECT_GE(entry.size(), 2u);
+    EXPECT_EQ(entry.size() == 2, own.at("rank").to_number<int>() <= 2);
+    EXPECT_EQ(own.at("decoded_token"), choice.at("logprobs").at("tokens").at(i));
+  }
+  EXPECT_EQ(json::serialize(body.at_pointer("/usage/completion_tokens")), "0");
+
+  // With a token more, and as a stream: the same numbers first.
+  const auto [longer_request, longer] =
+      run(R"("echo": true, "logprobs": 1, "max_tokens": 1, "temperature": 0, "ignore_eos": true)");
+  const json::value longer_body = longer->Body();
+  const json::array& more = longer_body.at_pointer("/choices/0/logprobs/token_logprobs").as_array();
+  ASSERT_EQ(more.size(), tokens + 1);
+  const auto [stream_request, stream] =
+      run(R"("echo": true, "logprobs": 1, "max_tokens": 1, "temperature": 0, "ignore_eos": true,
+             "stream": true)");
+  json::array streamed;
+  for (const json::value& event : stream->Events()) {
+    if (event.is_string() || event.at("choices").as_array().empty()) continue;
+    const json::value& logprobs = event.at_pointer("/choices/0/logprobs");
+    if (!logprobs.is_object()) continue;
+    for (const json::value& value : logprobs.at("token_logprobs").as_array()) {
+      streamed.push_back(value);
+    }
+  }
+  EXPECT_EQ(streamed, more);
+  EXPECT_EQ(json::array(more.begin(), more.end() - 1), values);
+}
+
+TEST_F(OpenAiRequestTest, ChatsHavePromptLogprobsToo) {
+  OpenAiRequest request = Chat(R"(, "prompt_logprobs": 0, "max_tokens": 1)");
+  auto exchange = std::make_shared<FakeExchange>();
+  auto answer = std::make_shared<ChatAnswer>(request.answer, exchange);
+  ASSERT_TRUE(Complete(model(), request.call, exchange, answer).ok());
+  ASSERT_TRUE(exchange->Wait());
+  const json::value body = exchange->Body();
+  const json::array& list = body.at("prompt_logprobs").as_array();
+  ASSERT_EQ(list.size(), request.call.prompts[0].size());
+  EXPECT_TRUE(list[0].is_null());
+  EXPECT_EQ(list[1].as_object().size(), 1u);
+}
+
+TEST_F(OpenAiRequestTest, ASuffixIsFilledInBefore) {
+  TinyModel tiny;
+  tiny.SetPiece(310, "<|fim_prefix|>");
+  tiny.SetPiece(311, "<|fim_suffix|>");
+  tiny.SetPiece(312, "<|fim_middle|>");
+  const std::shared_ptr<ServedModel> coder = LoadTiny("", tiny);
+  std::string param;
+  const auto parse = [&](const char* body) {
+    return ParseCompletion(*coder, json::parse(body).as_object(), &param);
+  };
+  const auto request = parse(R"({"prompt": "ab", "suffix": "c"})");
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  const std::vector<int32_t>& ids = request->call.prompts[0];
+  EXPECT_EQ(ids[1], 310);
+  EXPECT_EQ(ids.back(), 312);
+  EXPECT_NE(std::find(ids.begin(), ids.end(), 311), ids.end());
+  EXPECT_FALSE(parse(R"({"prompt": [5, 6], "suffix": "c"})").ok());
+  EXPECT_EQ(param, "suffix");
+}
+
+TEST_F(OpenAiRequestTest, NothingLeftToDrawIsAnError) {
+  OpenAiRequest request = Completion(
+      R"(, "grammar": "root ::= \"a\"", "logit_bias": [[259, false], [100, false], [286, false]])");
+  auto exchange = std::make_shared<FakeExchange>();
+  auto answer = std::make_shared<CompletionAnswer>(request.answer, exchange);
+  ASSERT_TRUE(Complete(model(), request.call, exchange, answer).ok());
+  ASSERT_TRUE(exchange->Wait());
+  EXPECT_EQ(exchange->answer.status, 400) << exchange->answer.body;
+  EXPECT_NE(exchange->answer.body.find("logit_bias"), std::string::npos) << exchange->answer.body;
 }
 
 // A control token has a text only where it is to be shown.

@@ -19,9 +19,9 @@ inline constexpr char kTinyChatTemplate[] =
     "{# <tool_call> #}";
 
 // `chat_template` empty: a base model.
-inline std::shared_ptr<ServedModel> LoadTiny(const std::string& chat_template = kTinyChatTemplate) {
+inline std::shared_ptr<ServedModel> LoadTiny(const std::string& chat_template = kTinyChatTemplate,
+                                             const TinyModel& tiny = TinyModel()) {
   TempFolder folder;
-  TinyModel tiny;
   const std::string path = tiny.Write(folder.path("tiny.gguf"));
   ServedModelOptions options;
   options.chat_template = chat_template;

@@ -6,6 +6,7 @@
 #include "src/text/grammar/automaton.h"
 #include "src/text/grammar/gbnf.h"
 #include "src/text/grammar/json_schema.h"
+#include "src/text/grammar/regex.h"
 #include "src/text/grammar/token_mask.h"
 #include "src/text/grammar/vocabulary.h"
 
@@ -69,6 +70,12 @@ Result<std::shared_ptr<const Grammar>> Grammar::FromJsonSchema(const boost::json
   ASSIGN_OR_RETURN(auto automaton, grammar::CompileJsonSchema(schema));
   return std::shared_ptr<const Grammar>(std::make_shared<CompiledGrammar>(
       "s" + boost::json::serialize(schema), std::move(automaton)));
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::FromRegex(std::string_view pattern) {
+  ASSIGN_OR_RETURN(auto automaton, grammar::CompileRegex(pattern));
+  return std::shared_ptr<const Grammar>(
+      std::make_shared<CompiledGrammar>("r" + std::string(pattern), std::move(automaton)));
 }
 
 std::shared_ptr<const Grammar> Grammar::JsonObject() {

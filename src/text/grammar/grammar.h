@@ -1,7 +1,7 @@
 // Languages that an answer can be held to: GBNF grammars as llama.cpp writes
-// them, JSON schemas, any JSON. Compiled once per request (bounded in size,
-// depth and time: the text comes from a client), then one TokenConstraint per
-// sequence. Immutable, any thread.
+// them, JSON schemas, any JSON, regular expressions. Compiled once per request
+// (bounded in size, depth and time: the text comes from a client), then one
+// TokenConstraint per sequence. Immutable, any thread.
 #ifndef SLUICE_SRC_TEXT_GRAMMAR_GRAMMAR_H_
 #define SLUICE_SRC_TEXT_GRAMMAR_GRAMMAR_H_
 
@@ -28,6 +28,8 @@ class Grammar {
   static Result<std::shared_ptr<const Grammar>> FromGbnf(std::string_view source);
   // Keywords that cannot be kept are refused by name, those that only describe are ignored.
   static Result<std::shared_ptr<const Grammar>> FromJsonSchema(const boost::json::value& schema);
+  // A text that matches as a whole; see regex.h.
+  static Result<std::shared_ptr<const Grammar>> FromRegex(std::string_view pattern);
   // Any JSON object ("json mode").
   static std::shared_ptr<const Grammar> JsonObject();
 

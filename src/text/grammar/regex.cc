@@ -45,7 +45,8 @@ std::optional<Ranges> ShorthandOf(char c) {
 
 class PatternReader {
  public:
-  PatternReader(std::string_view source, Expressions& e, JsonText& json)
+  // `json` null: plain text that matches as a whole.
+  PatternReader(std::string_view source, Expressions& e, JsonText* json)
       : source_(source), e_(e), json_(json) {}
 
   Result<Id> Read() {
@@ -98,11 +99,16 @@ class PatternReader {
 
   // Where an alternative of the whole pattern is not held by ^ or $, anything may stand there.
   void StartAlternative() {
-    free_start_ = Peek() != '^';
-    free_end_ = true;
-    if (!free_start_) ++at_;
+    free_start_ = free_end_ = json_ != nullptr;
+    if (Peek() != '^') return;
+    free_start_ = false;
+    ++at_;
   }
-  Id Anything() { return e_.Repeat(json_.Character(), 0, kNoMaximum); }
+  Id Anything() { return e_.Repeat(json_->Character(), 0, kNoMaximum); }
+  Id CharacterOf(Ranges ranges) {
+    ranges = Normalised(std::move(ranges));
+    return json_ != nullptr ? json_->CharacterOf(ranges) : e_.Class(std::move(ranges));
+  }
   void CloseTop(Group& group) {
     if (free_start_) group.sequence.insert(group.sequence.begin(), Anything());
     if (free_end_) group.sequence.push_back(Anything());
@@ -159,7 +165,7 @@ class PatternReader {
       at_ += plain.length;
       ranges = {{plain.code, plain.code}};
     }
-    sequence.push_back(json_.CharacterOf(Normalised(std::move(ranges))));
+    sequence.push_back(CharacterOf(std::move(ranges)));
     return Status();
   }
 
@@ -276,13 +282,21 @@ class PatternReader {
   size_t at_ = 0;
   bool free_start_ = true, free_end_ = true;
   Expressions& e_;
-  JsonText& json_;
+  JsonText* json_;
 };
 
 }  // namespace
 
 Result<Id> ReadPattern(std::string_view pattern, Expressions& expressions, JsonText& json) {
-  return PatternReader(pattern, expressions, json).Read();
+  return PatternReader(pattern, expressions, &json).Read();
+}
+
+Result<std::shared_ptr<const Automaton>> CompileRegex(std::string_view pattern) {
+  Expressions expressions;
+  const uint32_t root = expressions.AddRule("root");
+  ASSIGN_OR_RETURN(const Id body, PatternReader(pattern, expressions, nullptr).Read());
+  expressions.Define(root, body);
+  return BuildAutomaton(expressions, root, [](uint32_t) { return std::string("pattern"); });
 }
 
 }  // namespace sluice::grammar
