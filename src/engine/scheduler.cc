@@ -10,6 +10,7 @@ void StepPlan::Clear() {
   sequences.clear();
   logit_rows.clear();
   sampled.clear();
+  hidden_rows.clear();
   decode = true;
 }
 
@@ -20,7 +21,11 @@ void StepPlan::Add(Sequence& sequence, size_t rows) {
   sequences.push_back(&sequence);
   const auto begin = sequence.context().begin() + static_cast<ptrdiff_t>(position);
   tokens.insert(tokens.end(), begin, begin + static_cast<ptrdiff_t>(rows));
-  if (position + rows == sequence.context().size()) {
+  if (const Pooler* pooler = sequence.pooler(); pooler != nullptr) {
+    for (size_t i = 0; i < rows; ++i) {
+      if (pooler->Wants(position + i)) hidden_rows.push_back(static_cast<int32_t>(first + i));
+    }
+  } else if (position + rows == sequence.context().size()) {
     logit_rows.push_back(static_cast<int32_t>(tokens.size() - 1));
     sampled.push_back(&sequence);
   }

@@ -21,11 +21,12 @@ struct StepPlan {
   std::vector<Sequence*> sequences;  // of each segment
   std::vector<int32_t> logit_rows;   // last row of each segment that reaches the end of its context
   std::vector<Sequence*> sampled;    // whose logits these are
+  std::vector<int32_t> hidden_rows;  // of embeddings, in order: those that their poolers want
   bool decode = false;               // every segment is a decode row
 
   void Clear();
   void Add(Sequence& sequence, size_t rows);
-  Batch batch() const { return {tokens, segments, logit_rows}; }
+  Batch batch() const { return {tokens, segments, logit_rows, hidden_rows}; }
 };
 
 // Fills the plan from the running sequences: every decode row that max_rows has room for, then at
