@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "src/model/pooling.h"
 #include "src/server/dialects.h"
 #include "src/server/http_server.h"
 #include "src/server/metrics.h"
@@ -26,7 +27,7 @@ struct ServeFlags {
   HttpOptions http;
   std::vector<int> ports{8080};
   std::vector<std::string> names, key_files;
-  std::string chat_template, prefix_scope = "shared";
+  std::string chat_template, prefix_scope = "shared", pooling;
   uint64_t kv_memory = 0;
   size_t max_sequences = 32, max_queue = 128, max_models = 1;
   double max_stall_ms = 200, keep_alive_s = -1, drain_s = 30;
@@ -55,6 +56,10 @@ void AddEngineFlags(CLI::App& c, ServeFlags& f) {
       ->check(CLI::IsMember({"shared", "key"}));
   add("--chat-template,--chat-template-file", f.chat_template,
       "A .jinja file instead of the model's own chat template");
+  add("--pooling", f.pooling,
+      "How embeddings are made of a text's tokens: mean, cls (the first), last, or none (a vector "
+      "for each, /embeddings only); default: as the file says, else last")
+      ->check(CLI::IsMember({"none", "mean", "cls", "last"}));
   add("--served-model-name,-a,--alias", f.names, "What clients call the model; may be repeated")
       ->allow_extra_args(false);
   add("--models-max", f.max_models, "Models of the model folder that may be loaded at once")
@@ -169,6 +174,7 @@ Result<HostOptions> MakeHostOptions(const ServeFlags& f) {
   model.service.engine.max_stall_s = f.max_stall_ms / 1000;
   model.service.max_queue = f.max_queue;
   model.scope_by_key = f.prefix_scope == "key";
+  model.pooling = FindPooling(f.pooling);
   if (!f.chat_template.empty()) {
     ASSIGN_OR_RETURN(model.chat_template, ReadAll(f.chat_template));
   }

@@ -56,6 +56,11 @@ Status Engine::Check(const Request& request) const {
                                             "; raise --kv-memory or shorten the prompt");
   }
   RETURN_IF_ERROR(CheckTokens(request.prompt, vocab));
+  if (request.embed == Pooling::kRank) {
+    return Status(StatusCode::kUnsupported,
+                  "pooling rank is a reranker's own head, which is not offered here; for vectors "
+                  "start with --pooling last or mean");
+  }
   return CheckSamplerOptions(request.sampler, vocab);
 }
 
@@ -80,6 +85,7 @@ Result<bool> Engine::Step() {
     if (!Schedule(running_, runner_.chunk(), PrefillRows(), &plan_)) return !waiting_.empty();
   } while (!ReservePlan());
   Forward();
+  PoolAll();
   SampleAll();
   DropFinished();
   return true;
@@ -111,7 +117,7 @@ void Engine::PrepareContexts() {
     // Past LongRoPE's border every key has to be rotated anew: the sequence is computed again.
     const bool long_rope = runner_.model().UsesLongRope(s->context().size());
     if (s->kv().long_rope != long_rope) {
-      s->kv().Clear();
+      s->DropComputed();
       s->kv().long_rope = long_rope;
     }
   }
@@ -211,7 +217,7 @@ bool Engine::MakeRoom() {
 }
 
 void Engine::Preempt(Sequence& s) {
-  s.kv().Clear();
+  s.DropComputed();
   ++s.mutable_stats().preemptions;
   ++done_.preemptions;
   std::erase(running_, &s);
@@ -222,11 +228,13 @@ void Engine::Forward() {
   const size_t sampled = plan_.sampled.size(), vocab = runner_.config().vocab;
   logits_.resize(sampled * vocab);
   largest_.resize(sampled * LogitBlocks(vocab));
+  hidden_.resize(plan_.hidden_rows.size() * runner_.config().dim);
   const bool scores = !plan_.scored.empty();
   const auto start = Clock::now();
   runner_.Forward(
       plan_.batch(), plan_.decode,
-      sampled == 0 || scores ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
+      sampled == 0 || scores ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()},
+      hidden_.data());
   LearnSpeed(SecondsSince(start));
   if (scores) {
     SampledLogits();
@@ -344,6 +352,25 @@ void Engine::KeepPrefix(Sequence& s, size_t before) {
   if (crossed(s.checkpoint())) cache_.Keep(s.context(), ScopeOf(s), s.checkpoint(), false, s.kv());
   if (crossed(s.stats().prompt_tokens)) {
     cache_.Keep(s.context(), ScopeOf(s), s.stats().prompt_tokens, false, s.kv());
+  }
+}
+
+// Gives every embedding the states of its rows, in order of position; the vector is whole with the
+// last of them.
+void Engine::PoolAll() {
+  std::span<const float> left(hidden_);
+  const size_t dim = runner_.config().dim;
+  for (size_t i = 0; i < plan_.segments.size(); ++i) {
+    Sequence& s = *plan_.sequences[i];
+    Pooler* const pooler = s.pooler();
+    if (pooler == nullptr) continue;
+    const auto first = static_cast<size_t>(plan_.segments[i].first_position);
+    for (size_t position = first; position < first + plan_.segments[i].rows; ++position) {
+      if (!pooler->Wants(position)) continue;
+      pooler->Add(left.first(dim));
+      left = left.subspan(dim);
+    }
+    if (s.uncomputed() == 0) End(s, FinishReason::kStop);
   }
 }
 

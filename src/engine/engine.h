@@ -57,6 +57,7 @@ class Engine {
   Engine(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOptions& options = {});
 
   // kInvalidArgument: the prompt is empty or holds a foreign id, an option is out of range.
+  // kUnsupported: a pooling that is not offered.
   // kTooLong: the prompt does not fit in the context or the pool. Any thread.
   Status Check(const Request& request) const;
   // Starts a sequence, which the engine owns until Remove. Refused as by Check.
@@ -84,6 +85,7 @@ class Engine {
   void LearnSpeed(double seconds);
   void CountBytes();
   void KeepPrefix(Sequence& s, size_t before);
+  void PoolAll();
   void SampleAll();
   void DrawAll();
   void End(Sequence& s, FinishReason reason);
@@ -99,6 +101,7 @@ class Engine {
   StepPlan plan_;
   std::vector<float> logits_;             // [sampled][vocab]
   std::vector<float> largest_;            // [sampled][LogitBlocks(vocab)]
+  std::vector<float> hidden_;             // [plan_.hidden_rows][dim]
   EngineSnapshot done_;                   // the counters of it
   double row_s_ = 0, decode_step_s_ = 0;  // moving means: one row of a prompt, a pure decode pass
   double scored_row_s_ = 0;  // the same: what a row costs more whose log-probability is wanted

@@ -120,14 +120,24 @@ Result<std::vector<uint64_t>> EngineService::Submit(std::vector<Request> request
                         " requests run or wait, --max-num-seqs and --max-queue allow " +
                         std::to_string(most) + "; try again later");
     }
-    pending_ += requests.size();
-    for (Request& request : requests) {
-      ids.push_back(next_id_++);
-      inbox_.push_back({ids.back(), std::move(request)});
-    }
+    for (Request& request : requests) ids.push_back(Arrive(std::move(request)));
   }
   wake_.notify_one();
   return ids;
+}
+
+// Under the lock.
+uint64_t EngineService::Arrive(Request request) {
+  ++pending_;
+  inbox_.push_back({next_id_, std::move(request)});
+  return next_id_++;
+}
+
+// The engine's own thread looks into the inbox after this step: nobody has to be woken.
+Result<uint64_t> EngineService::SubmitNext(Request request) {
+  const std::lock_guard lock(mutex_);
+  if (stop_) return Status(StatusCode::kCancelled, "the model is being unloaded");
+  return Arrive(std::move(request));
 }
 
 void EngineService::Cancel(uint64_t id) {

@@ -46,6 +46,11 @@ class EngineService {
   // All of them or none; their ids. kBusy: the queue is full (RetryAfterSeconds says when to come
   // again); else as Engine::Check. Every request submitted gets exactly one on_finish.
   Result<std::vector<uint64_t>> Submit(std::vector<Request> requests);
+  // As Submit checks each; any thread.
+  Status Check(const Request& request) const { return engine_->Check(request); }
+  // From an on_finish: takes the place of the request that has just ended, so there is always room
+  // for it. Checked before. kCancelled: the service ends.
+  Result<uint64_t> SubmitNext(Request request);
   void Cancel(uint64_t id);  // before its next step; unknown ids are ignored
   // Until a request that comes now would start, from how long the last ones took; at least 1.
   int RetryAfterSeconds() const;
@@ -60,6 +65,7 @@ class EngineService {
   };
 
   explicit EngineService(const ServiceOptions& options) : options_(options) {}
+  uint64_t Arrive(Request request);
   Status Load(const std::string& path, const LoadProgress& progress);
   void Run(const std::string& path, const LoadProgress& progress, std::promise<Status> loaded);
   bool TakeInbox();

@@ -182,11 +182,11 @@ std::unique_ptr<KvSequence> ModelRunner::NewSequence() {
   return std::make_unique<KvSequence>(config(), *pool_, options_.context, options_.chunk);
 }
 
-void ModelRunner::Forward(const Batch& batch, bool decode, const LogitsOut& out) {
+void ModelRunner::Forward(const Batch& batch, bool decode, const LogitsOut& out, float* hidden) {
   if (!decode || !options_.adapt_threads) {
     const int threads = decode ? options_.threads : options_.threads_batch;
     team_->LetWorkersMove(false);
-    model_->Forward(*team_, threads, *workspace_, batch, out);
+    model_->Forward(*team_, threads, *workspace_, batch, out, hidden);
     return;
   }
   using Clock = std::chrono::steady_clock;
@@ -194,7 +194,7 @@ void ModelRunner::Forward(const Batch& batch, bool decode, const LogitsOut& out)
   team_->LetWorkersMove(threads < options_.threads);
   const uint64_t lost_ns = team_->lost_ns();
   const auto start = Clock::now();
-  model_->Forward(*team_, threads, *workspace_, batch, out);
+  model_->Forward(*team_, threads, *workspace_, batch, out, hidden);
   decode_size_.Passed(batch.tokens.size(),
                       std::chrono::duration<double>(Clock::now() - start).count(),
                       static_cast<double>(team_->lost_ns() - lost_ns) * 1e-9);

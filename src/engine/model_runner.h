@@ -74,8 +74,8 @@ class ModelRunner {
   size_t MostPositions() const { return most_positions_; }
 
   // One pass; `decode`: every segment is one row of a running sequence, which picks the thread
-  // count. Reserve the pages before, Advance the sequences after.
-  void Forward(const Batch& batch, bool decode, const LogitsOut& out);
+  // count. Reserve the pages before, Advance the sequences after. Outputs as for Model::Forward.
+  void Forward(const Batch& batch, bool decode, const LogitsOut& out, float* hidden = nullptr);
   // Logit rows [first, first + count) of the last pass into `out`.
   void Logits(size_t first, size_t count, const LogitsOut& out);
 

@@ -13,6 +13,7 @@ void StepPlan::Clear() {
   sampled_rows.clear();
   scored.clear();
   prompt_only.clear();
+  hidden_rows.clear();
   decode = true;
 }
 
@@ -32,7 +33,11 @@ void StepPlan::Add(Sequence& sequence, size_t rows) {
       logit_rows.push_back(static_cast<int32_t>(first + p - position));
     }
   }
-  if (position + rows == sequence.context().size()) {
+  if (const Pooler* pooler = sequence.pooler(); pooler != nullptr) {
+    for (size_t i = 0; i < rows; ++i) {
+      if (pooler->Wants(position + i)) hidden_rows.push_back(static_cast<int32_t>(first + i));
+    }
+  } else if (position + rows == sequence.context().size()) {
     if (sequence.request().max_tokens == 0) {
       prompt_only.push_back(&sequence);
     } else {

@@ -30,11 +30,12 @@ struct StepPlan {
   };
   std::vector<ScoredRows> scored;
   std::vector<Sequence*> prompt_only;  // their prompt ends here, and they want no token
+  std::vector<int32_t> hidden_rows;    // of embeddings, in order: those that their poolers want
   bool decode = false;                 // every segment is a decode row
 
   void Clear();
   void Add(Sequence& sequence, size_t rows);
-  Batch batch() const { return {tokens, segments, logit_rows}; }
+  Batch batch() const { return {tokens, segments, logit_rows, hidden_rows}; }
 };
 
 // Fills the plan from the running sequences: every decode row that max_rows has room for, then at

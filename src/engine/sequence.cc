@@ -65,6 +65,7 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
     prompt_logprobs_ =
         std::make_unique<PromptLogprobs>(context_, static_cast<size_t>(request_.prompt_logprobs));
   }
+  if (request_.embed) pooler_ = std::make_unique<Pooler>(*request_.embed, context_.size());
   if (request_.min_tokens == 0 || request_.ignore_eos || request_.constraint) return;
   for (size_t id = 0; id < std::min(vocab, tokenizer.vocab_size()); ++id) {
     if (tokenizer.IsEnd(static_cast<int32_t>(id))) end_tokens_.push_back(static_cast<int32_t>(id));
@@ -75,6 +76,11 @@ void Sequence::StartedRunning() {
   if (ran_) return;
   ran_ = true;
   stats_.queue_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - added_).count();
+}
+
+void Sequence::DropComputed() {
+  kv_->Clear();
+  if (pooler_) pooler_->Clear();
 }
 
 void Sequence::SetCacheMatch(const PrefixCache::Match& match) {
@@ -157,6 +163,7 @@ void Sequence::Finish(FinishReason reason) {
       request_.on_token(event);
     }
   }
+  if (pooler_ && reason == FinishReason::kStop) embedding_ = pooler_->Take();
   finish_ = reason;
   if (request_.on_finish) request_.on_finish(*this);
 }

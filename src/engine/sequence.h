@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "src/engine/sampler.h"
 #include "src/engine/stop_matcher.h"
 #include "src/model/kv_cache.h"
+#include "src/model/pooling.h"
 #include "src/text/grammar/token_constraint.h"
 #include "src/text/tokenizer.h"
 
@@ -40,6 +42,7 @@ struct Request {
   std::vector<int32_t> prompt;  // ids, at least one
   SamplerOptions sampler;
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
+  std::optional<Pooling> embed;  // the prompt is computed for a vector: Sequence::embedding()
   // End tokens cannot be drawn before; stop strings do not count, and a constraint, which knows
   // where its text may end, wins.
   size_t min_tokens = 0;
@@ -66,7 +69,7 @@ struct Request {
 
 enum class FinishReason : uint8_t {
   kNone,    // still running
-  kStop,    // an end token or a stop string
+  kStop,    // an end token or a stop string; an embedding is whole
   kLength,  // max_tokens or the end of the context
   kCancelled,
   kError,  // see Sequence::error()
@@ -117,7 +120,14 @@ class Sequence {
   bool one_row() const { return decoding_ && uncomputed() == 1; }
   // Dropped the middle of its context: its keys and values are those of no text.
   bool shifted() const { return shifted_; }
-  bool cacheable() const { return request_.use_cache && !shifted_; }
+  // What is kept has no states that a pooler could want, but of the last token, which is computed.
+  bool cacheable() const {
+    return request_.use_cache && !shifted_ &&
+           (pooler_ == nullptr || pooler_->pooling() == Pooling::kLast);
+  }
+  Pooler* pooler() const { return pooler_.get(); }  // null: not an embedding
+  // Gives up its keys and values, to be computed again.
+  void DropComputed();
 
   // Leaves the queue: what it waited, the first time.
   void StartedRunning();
@@ -139,6 +149,8 @@ class Sequence {
   // Delivers what was held back and calls on_finish.
   void Finish(FinishReason reason);
   void SetError(Status error) { error_ = std::move(error); }
+  // Of a Request::embed that has ended with kStop: [dim], Pooling::kNone: [prompt tokens][dim].
+  const std::vector<float>& embedding() const { return embedding_; }
   const Status& error() const { return error_; }                   // with kError
   const std::string& stop_text() const { return stops_.found(); }  // the stop string it met
   // The end token it met, which is no part of its text; null: none.
@@ -154,6 +166,8 @@ class Sequence {
   const Tokenizer& tokenizer_;
   std::unique_ptr<KvSequence> kv_;
   std::vector<int32_t> context_;
+  std::unique_ptr<Pooler> pooler_;
+  std::vector<float> embedding_;
   Sampler sampler_;
   StreamDecoder decoder_;
   StopMatcher stops_;

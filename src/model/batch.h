@@ -23,6 +23,8 @@ struct Batch {
   std::span<const int32_t> tokens;         // [rows] ids < vocab
   std::span<const BatchSegment> segments;  // cover the rows in order
   std::span<const int32_t> logit_rows;     // rows whose next-token logits are wanted, ascending
+  // Rows whose state after the final norm is wanted, ascending: what embeddings are made of.
+  std::span<const int32_t> hidden_rows = {};
   size_t rows() const { return tokens.size(); }
 };
 

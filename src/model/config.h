@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "src/model/pooling.h"
+
 namespace sluice {
 
 enum class NormKind : uint8_t { kRms, kLayer };
@@ -84,7 +86,8 @@ struct Config {
   float residual_scale = 1;
   float attention_scale = 0;  // scores = scale * q.k; set by read_config
   float attention_soft_cap = 0, logit_soft_cap = 0;
-  float logit_scale = 1;  // multiplies the logits
+  float logit_scale = 1;             // multiplies the logits
+  Pooling pooling = Pooling::kLast;  // of embeddings, where nobody asks for another
 
   size_t window = 0;              // positions a sliding-window layer sees, itself included; 0: none
   std::vector<uint8_t> windowed;  // [layers] 1: sliding-window layer

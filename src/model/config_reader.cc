@@ -89,6 +89,11 @@ float ConfigReader::Positive(std::string_view key) {
   return PositiveOr(key, 1);
 }
 
+bool ConfigReader::IsEncoder() const {
+  const Result<std::optional<bool>> causal = gguf_.Bool(Key("attention.causal"));
+  return causal.ok() && !causal->value_or(true);
+}
+
 bool ConfigReader::BoolOr(std::string_view key, bool fallback) {
   Result<std::optional<bool>> value = gguf_.Bool(Key(key));
   if (!value.ok()) {
@@ -162,6 +167,13 @@ void ReadDecoderConfig(ConfigReader& r, Config* c) {
   c->norm_eps = r.Positive(c->norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                      : "attention.layer_norm_epsilon");
   c->attention_scale = 1 / std::sqrt(static_cast<float>(c->key_dim));
+  c->pooling = static_cast<Pooling>(r.CountOr("pooling_type", static_cast<size_t>(Pooling::kLast),
+                                              0, static_cast<size_t>(Pooling::kRank)));
+  if (r.IsEncoder()) {
+    r.Fail(StatusCode::kUnsupported, "metadata key " + c->architecture +
+                                         ".attention.causal: expected true, found false; this is "
+                                         "an encoder, and only decoders run here");
+  }
 
   c->windowed.assign(c->layers, 0);
   c->no_rope.assign(c->layers, 0);

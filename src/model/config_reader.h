@@ -23,6 +23,8 @@ class ConfigReader {
   void Fail(StatusCode code, std::string message);
 
   bool Has(std::string_view key) const;
+  // Says of itself that a token sees those behind it, as BERT and its kin do.
+  bool IsEncoder() const;
   // An integer in [least, most]; absent: `fallback`, or an error when there is none to give.
   size_t Count(std::string_view key, size_t least, size_t most);
   size_t CountOr(std::string_view key, size_t fallback, size_t least, size_t most);

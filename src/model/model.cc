@@ -16,8 +16,10 @@ Result<const Architecture*> ArchitectureOf(const ConfigReader& reader) {
     std::string known;
     for (const Architecture* k : Architectures())
       known += (known.empty() ? "" : " ") + std::string(k->name);
+    const char* const why =
+        reader.IsEncoder() ? " is an encoder, and only decoders run here" : " is not supported";
     return Status(StatusCode::kUnsupported, "architecture " + Printable(reader.architecture()) +
-                                                " is not supported; supported are " + known);
+                                                why + "; supported are " + known);
   }
   return a;
 }
@@ -57,13 +59,15 @@ Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Gguf> gguf, LoadMode 
 }
 
 void Model::Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
-                    const LogitsOut& out) const {
+                    const LogitsOut& out, float* hidden) const {
   CHECK(batch.rows() > 0 && batch.rows() <= ws.max_rows);
+  CHECK(batch.hidden_rows.empty() || hidden != nullptr);
   ws.logit_rows = batch.logit_rows.size();
   team.Run(
       [&](Worker& worker) {
         Pass pass(config_, weights_, batch, ws, worker);
         architecture_->forward(pass);
+        if (!batch.hidden_rows.empty()) WriteHiddenRows(pass, hidden);
         if (batch.logit_rows.empty()) return;
         const Input in = GatherLogitRows(pass, Reads(weights_.output), out.values == nullptr);
         if (out.values) OutputLogits(config_, worker, ws, weights_.output, in, out);

@@ -43,9 +43,9 @@ class Model {
   // Runs the batch on `threads` workers of the team (0: all): stores its keys and values, and,
   // where `out` has a place for them, writes the logits of logit_rows. Without it, Logits() may
   // follow in pieces. Every id is < vocab, every segment's pages are reserved; the caller advances
-  // the sequences afterwards.
+  // the sequences afterwards. `hidden` [hidden_rows][dim]: their states, which need no logits.
   void Forward(ThreadTeam& team, int threads, Workspace& ws, const Batch& batch,
-               const LogitsOut& out) const;
+               const LogitsOut& out, float* hidden = nullptr) const;
   // Logits of logit rows [first, first + count) of the last Forward on this workspace.
   void Logits(ThreadTeam& team, int threads, const Workspace& ws, size_t first, size_t count,
               const LogitsOut& out) const;

@@ -746,6 +746,17 @@ void CombineExperts(Pass& pass, const LayerWeights& w, float* branch) {
   });
 }
 
+void WriteHiddenRows(Pass& pass, float* out) {
+  const size_t dim = pass.config.dim;
+  const std::span<const int32_t> rows = pass.batch.hidden_rows;
+  pass.RowBarrier();
+  const auto [first, last] = pass.worker.Share(rows.size());
+  for (size_t i = first; i < last; ++i) {
+    NormVector(pass.config, pass.weights.output_norm,
+               pass.own.x + static_cast<size_t>(rows[i]) * dim, dim, out + i * dim);
+  }
+}
+
 Input GatherLogitRows(Pass& pass, InputForms forms, bool deferred) {
   const Config& c = pass.config;
   const std::span<const int32_t> rows = pass.batch.logit_rows;

@@ -80,6 +80,9 @@ void ExpertsDown(Pass& pass, const LayerWeights& layer);
 // branch = the weighed sum of each own row's experts, plus the shared expert's share of ws.branch2.
 void CombineExperts(Pass& pass, const LayerWeights& layer, float* branch);
 
+// Final norm of the rows whose states are wanted: out [hidden_rows][dim]. Behind a barrier where
+// rows are shared out.
+void WriteHiddenRows(Pass& pass, float* out);
 // Final norm of the rows whose logits are wanted, behind barriers where needed. `deferred`: into
 // ws.shared.norm_in in any case, for Model::Logits.
 Input GatherLogitRows(Pass& pass, InputForms forms, bool deferred);

@@ -53,7 +53,7 @@ class Running : public std::enable_shared_from_this<Running> {
         Request request = call.options;
         request.prompt = call.prompts[p];
         request.sampler.seed += i;
-        request.cache_scope = Scope(request.cache_scope);
+        request.cache_scope = CacheScope(*model_, *exchange_, request.cache_scope);
         if (call.grammar) {
           request.constraint = call.grammar->Start(model_->grammar_vocabulary());
         }
@@ -63,9 +63,7 @@ class Running : public std::enable_shared_from_this<Running> {
     }
     Result<std::vector<uint64_t>> ids = model_->engine().Submit(std::move(requests));
     if (!ids.ok()) {
-      if (Metrics* metrics = model_->options().metrics; metrics != nullptr) {
-        metrics->Refused(model_->name(), WhyRefused(ids.status()));
-      }
+      CountRefused(*model_, ids.status());
       return ids.status();
     }
     // Not `this`: it holds the exchange, which holds what is given here.
@@ -76,14 +74,6 @@ class Running : public std::enable_shared_from_this<Running> {
   }
 
  private:
-  // Under --prefix-cache-scope key, a salt divides what is the key's and reaches no other's.
-  uint64_t Scope(uint64_t salt) const {
-    constexpr int kSaltBits = 48;
-    if (!model_->options().scope_by_key) return salt;
-    const auto key = static_cast<uint64_t>(exchange_->request().key + 1);
-    return key << kSaltBits | salt >> (64 - kSaltBits);
-  }
-
   void Connect(size_t choice, bool want_prefill, Request* request) {
     const auto self = shared_from_this();
     // Of the engine's thread alone, until on_finish hands it over.
@@ -192,6 +182,19 @@ Status Complete(std::shared_ptr<ServedModel> model, CompletionCall call,
                 bool want_prefill) {
   return std::make_shared<Running>(std::move(model), std::move(exchange), std::move(sink))
       ->Start(std::move(call), want_prefill);
+}
+
+void CountRefused(const ServedModel& model, const Status& status) {
+  if (Metrics* metrics = model.options().metrics; metrics != nullptr) {
+    metrics->Refused(model.name(), WhyRefused(status));
+  }
+}
+
+uint64_t CacheScope(const ServedModel& model, const Exchange& exchange, uint64_t salt) {
+  constexpr int kSaltBits = 48;
+  if (!model.options().scope_by_key) return salt;
+  const auto key = static_cast<uint64_t>(exchange.request().key + 1);
+  return key << kSaltBits | salt >> (64 - kSaltBits);
 }
 
 int HttpStatusOf(const Status& status) {

@@ -69,6 +69,12 @@ Status Complete(std::shared_ptr<ServedModel> model, CompletionCall call,
                 std::shared_ptr<Exchange> exchange, std::shared_ptr<CompletionSink> sink,
                 bool want_prefill = false);
 
+// Counts a call that the engine would not take.
+void CountRefused(const ServedModel& model, const Status& status);
+// What a request's prefixes are shared in: under --prefix-cache-scope key, a salt divides what is
+// the key's and reaches no other's.
+uint64_t CacheScope(const ServedModel& model, const Exchange& exchange, uint64_t salt);
+
 // 400, 404, 429 ... of a refusal.
 int HttpStatusOf(const Status& status);
 

@@ -108,7 +108,8 @@ void WriteString(std::string_view text, std::string* out) {
 }
 
 // Shortest digits that read back as the same number; the library's own are 8E-1.
-void WriteNumber(double number, std::string* out) {
+template <class T>
+void WriteNumber(T number, std::string* out) {
   if (!std::isfinite(number)) {
     *out += "null";
     return;
@@ -186,6 +187,8 @@ std::string ToJson(const json::value& value) {
   Write(value, &out);
   return out;
 }
+
+void AppendJson(float number, std::string* out) { WriteNumber(number, out); }
 
 double AsWritten(float value) {
   char text[32];

@@ -13,6 +13,7 @@
 #include "src/server/completion.h"
 #include "src/server/dialects.h"
 #include "src/server/fields.h"
+#include "src/server/llama_embeddings.h"
 #include "src/server/llama_reply.h"
 #include "src/server/llama_request.h"
 
@@ -25,8 +26,6 @@ namespace {
 using SharedExchange = std::shared_ptr<Exchange>;
 using ReadRequest = Result<LlamaRequest> (*)(const json::object&,
                                              const std::shared_ptr<ServedModel>&);
-
-constexpr char kNoEmbeddings[] = "embeddings are not offered: models here generate text";
 
 json::object NextToken(bool processing) {
   return {
@@ -92,6 +91,14 @@ class LlamaApi {
       if (refused.code() != StatusCode::kBusy) return refused;
       RespondLlamaError(*exchange, refused, model->engine().RetryAfterSeconds());
       return Status();
+    });
+  }
+
+  void Embed(const SharedExchange& exchange) {
+    Answer(exchange, [&] {
+      ASSIGN_OR_RETURN(const json::object body, ParseBody(exchange->request().body));
+      ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, Get(body));
+      return EmbedForLlama(model, body, exchange);
     });
   }
 
@@ -203,8 +210,9 @@ std::vector<Route> LlamaRoutes(const ServerContext& context) {
   add("POST", "/slots/{id}",
       NotOffered("slots cannot be saved, restored or erased here: finished "
                  "prompts are kept by the prefix cache"));
-  add("POST", "/embedding", NotOffered(kNoEmbeddings));
-  add("POST", "/embeddings", NotOffered(kNoEmbeddings));
+  for (const char* path : {"/embedding", "/embeddings"}) {
+    add("POST", path, [api](const SharedExchange& e) { api->Embed(e); });
+  }
   add("GET", "/lora-adapters", [](const SharedExchange& e) { RespondLlama(*e, json::array()); });
   const auto add_health = [&](const char* path, const char* status) {
     add("GET", path, [api, status](const SharedExchange& e) { api->Health(e, status); });

@@ -10,6 +10,7 @@
 #include "src/server/completion.h"
 #include "src/server/dialects.h"
 #include "src/server/fields.h"
+#include "src/server/ollama_embed.h"
 #include "src/server/ollama_models.h"
 #include "src/server/ollama_pull.h"
 #include "src/server/ollama_reply.h"
@@ -86,19 +87,30 @@ class OllamaApi {
     if (!status.ok()) RespondOllamaError(*exchange, status);
   }
 
-  void Embed(const SharedExchange& exchange) {
+  void Embed(const SharedExchange& exchange, bool old) {
+    OllamaHead head;
     Status status = [&] {
+      const auto started = std::chrono::steady_clock::now();
       ASSIGN_OR_RETURN(const json::object body, ParseBody(exchange->request().body));
-      Fields fields(body);
-      fields.Strings(body.contains("input") ? "input" : "prompt", 100000);
-      fields.Bool("truncate", true);
-      fields.Int("dimensions", 0, 0, INT32_MAX);
-      RETURN_IF_ERROR(fields.status());
-      RETURN_IF_ERROR(Entry(ModelNameOf(body)).status());
-      return Status(StatusCode::kUnsupported, "");
+      ASSIGN_OR_RETURN(head, ReadOllamaHead(body, false));
+      ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, Get(head));
+      const std::chrono::duration<double> load = std::chrono::steady_clock::now() - started;
+      const std::string name = head.model.empty() ? model->name() : head.model;
+      ASSIGN_OR_RETURN(OllamaEmbedRequest request,
+                       ReadOllamaEmbed(*model, body, old, name, {started, load.count()}));
+      if (request.call.inputs.empty()) {
+        HttpResponse response;
+        response.body = request.answer->Body("", 0);
+        exchange->Respond(std::move(response));
+        return Status();
+      }
+      const Status refused =
+          sluice::Embed(model, std::move(request.call), exchange, std::move(request.answer));
+      if (refused.code() != StatusCode::kBusy) return refused;
+      RespondOllamaError(*exchange, refused, model->engine().RetryAfterSeconds());
+      return Status();
     }();
-    if (status.code() != StatusCode::kUnsupported) return RespondOllamaError(*exchange, status);
-    RespondOllamaError(*exchange, 501, "embeddings are not offered: models here generate text");
+    if (!status.ok()) RespondOllamaError(*exchange, OllamaModelError(status, head.model));
   }
 
   void Pull(const SharedExchange& exchange) {
@@ -211,8 +223,8 @@ std::vector<Route> OllamaRoutes(const ServerContext& context) {
   add("GET", "/api/tags", [api](const SharedExchange& e) { api->Tags(e); });
   add("GET", "/api/ps", [api](const SharedExchange& e) { api->Ps(e); });
   add("POST", "/api/show", [api](const SharedExchange& e) { api->Show(e); });
-  add("POST", "/api/embed", [api](const SharedExchange& e) { api->Embed(e); });
-  add("POST", "/api/embeddings", [api](const SharedExchange& e) { api->Embed(e); });
+  add("POST", "/api/embed", [api](const SharedExchange& e) { api->Embed(e, false); });
+  add("POST", "/api/embeddings", [api](const SharedExchange& e) { api->Embed(e, true); });
   add("POST", "/api/pull", [api](const SharedExchange& e) { api->Pull(e); }, Access::kManage);
   add("DELETE", "/api/delete", [api](const SharedExchange& e) { api->Delete(e); }, Access::kManage);
   add("POST", "/api/copy", NotOffered("copying models"));

@@ -72,6 +72,7 @@ json::array Capabilities(const std::string& chat_template) {
   json::array names{"completion"};
   if (TemplateKnowsTools(chat_template)) names.push_back("tools");
   if (TemplateMarksReasoning(chat_template)) names.push_back("thinking");
+  names.push_back("embedding");
   return names;
 }
 

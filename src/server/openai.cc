@@ -6,8 +6,10 @@
 #include "src/server/completion.h"
 #include "src/server/dialects.h"
 #include "src/server/fields.h"
+#include "src/server/llama_embeddings.h"
 #include "src/server/openai_chat.h"
 #include "src/server/openai_completions.h"
+#include "src/server/openai_embeddings.h"
 #include "src/server/openai_models.h"
 #include "src/server/openai_responses.h"
 
@@ -68,9 +70,19 @@ class OpenAi {
   void Embeddings(const SharedExchange& exchange) const {
     const std::optional<Body> body = Read(exchange);
     if (!body.has_value()) return;
+    if (body->object.contains("content") && !body->object.contains("input")) {
+      const Status status = EmbedForLlama(body->model, body->object, exchange);
+      if (!status.ok()) exchange->Respond(OpenAiError(status));
+      return;
+    }
     std::string param;
-    const Status status = CheckEmbeddings(*body->model, body->object, &param);
-    exchange->Respond(OpenAiError(status, param));
+    Result<EmbeddingRequest> request =
+        ReadOpenAiEmbeddings(*body->model, body->object, body->model_name, &param);
+    if (!request.ok()) return exchange->Respond(OpenAiError(request.status(), param));
+    const Status status =
+        Embed(body->model, std::move(request->call), exchange, std::move(request->answer));
+    if (status.ok()) return;
+    exchange->Respond(OpenAiError(status, "input", body->model->engine().RetryAfterSeconds()));
   }
   void Version(const SharedExchange& exchange) const {
     RespondJson(*exchange, json::object{{"version", context_->version}});

@@ -193,24 +193,4 @@ Result<json::object> Detokenize(const ServedModel& model, const json::object& bo
   return json::object{{"content", text}, {"prompt", text}};
 }
 
-Status CheckEmbeddings(const ServedModel& model, const json::object& body, std::string* param) {
-  Fields fields(body);
-  const json::value* input = fields.Find("input");
-  if (input == nullptr) {
-    fields.Fail("input", "missing; expected a string, strings or token ids");
-  } else if (!input->is_string() && !(input->is_array() && !input->get_array().empty())) {
-    fields.Fail("input", "expected a string, strings or token ids");
-  }
-  const std::string format = fields.String("encoding_format", "float");
-  if (format != "float" && format != "base64") {
-    fields.Fail("encoding_format", "expected float or base64");
-  }
-  fields.Int("dimensions", 1, 1, static_cast<int64_t>(model.config().dim));
-  *param = fields.param();
-  RETURN_IF_ERROR(fields.status());
-  return Status(StatusCode::kUnsupported,
-                "embeddings: '" + model.name() +
-                    "' is served for text only; this server computes no embeddings");
-}
-
 }  // namespace sluice

@@ -21,9 +21,6 @@ Result<boost::json::object> Tokenize(const ServedModel& model, const boost::json
                                      std::string* param);
 Result<boost::json::object> Detokenize(const ServedModel& model, const boost::json::object& body,
                                        std::string* param);
-// Always an error: of the request, or that there is no such thing.
-Status CheckEmbeddings(const ServedModel& model, const boost::json::object& body,
-                       std::string* param);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_SERVER_OPENAI_MODELS_H_

@@ -37,9 +37,10 @@ struct ModelEntry {
 
 struct ServedModelOptions {
   ServiceOptions service;
-  std::string chat_template;   // source that takes the place of the file's; empty: the file's
-  bool scope_by_key = false;   // prefixes are shared only by requests with the same API key
-  Metrics* metrics = nullptr;  // told of every request; outlives the models
+  std::string chat_template;       // source that takes the place of the file's; empty: the file's
+  bool scope_by_key = false;       // prefixes are shared only by requests with the same API key
+  std::optional<Pooling> pooling;  // of embeddings; none: as the file says
+  Metrics* metrics = nullptr;      // told of every request; outlives the models
 };
 
 // Immutable but for its engine; kept alive by whoever answers a request with it.
@@ -58,6 +59,7 @@ class ServedModel {
   EngineService& engine() const { return *engine_; }
   size_t context() const { return engine_->runner().context(); }
   size_t vocab() const { return config().vocab; }
+  Pooling pooling() const { return options_.pooling.value_or(config().pooling); }
   // Null: this model cannot chat, and chat_status() says why.
   const ChatFormat* chat() const { return chat_ ? &*chat_ : nullptr; }
   const Status& chat_status() const { return chat_status_; }

@@ -49,6 +49,33 @@ TEST_F(ConfigTest, ReadsWhatTheFileSays) {
   EXPECT_FLOAT_EQ(c.embedding_scale, 8);
 }
 
+TEST_F(ConfigTest, PoolingIsAsTheFileSaysElseOfTheLastToken) {
+  TinyModel model;
+  const auto pooling = [&] {
+    return (*LoadModel(model.Write(folder_.path("m.gguf")), *team_))->config().pooling;
+  };
+  EXPECT_EQ(pooling(), Pooling::kLast);
+  model.SetU32(".pooling_type", 1);
+  EXPECT_EQ(pooling(), Pooling::kMean);
+  model.SetU32(".pooling_type", 4);
+  EXPECT_EQ(pooling(), Pooling::kRank);
+  model.SetU32(".pooling_type", 5);
+  ExpectError(model, {"llama.pooling_type", "5"});
+}
+
+TEST_F(ConfigTest, EncodersAreRefused) {
+  TinyModel model;
+  model.SetBool(".attention.causal", true);
+  EXPECT_TRUE(Load(model).ok());
+  model.SetBool(".attention.causal", false);
+  ExpectError(model, {"llama.attention.causal", "encoder", "only decoders"});
+  TinyModel bert;
+  bert.set_architecture("bert");
+  ExpectError(bert, {"bert is not supported", "supported are", "llama"});
+  bert.SetBool("bert.attention.causal", false);
+  ExpectError(bert, {"bert is an encoder, and only decoders run here", "supported are", "llama"});
+}
+
 TEST_F(ConfigTest, HeadSizesDefaultToTheWidthPerHead) {
   TinyShape shape;
   shape.head_dim = 16;  // 64 / 4

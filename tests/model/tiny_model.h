@@ -79,6 +79,9 @@ class TinyModel {
   void SetF32(const std::string& key, float v) {
     keys_[Key(key)] = [v](GgufWriter& w, const std::string& k) { w.AddF32(k, v); };
   }
+  void SetBool(const std::string& key, bool v) {
+    keys_[Key(key)] = [v](GgufWriter& w, const std::string& k) { w.AddBool(k, v); };
+  }
   void SetString(const std::string& key, std::string v) {
     keys_[Key(key)] = [v](GgufWriter& w, const std::string& k) { w.AddString(k, v); };
   }

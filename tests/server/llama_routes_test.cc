@@ -111,7 +111,6 @@ TEST_F(LlamaRoutesTest, Errors) {
   EXPECT_TRUE(error.at("message").is_string());
   EXPECT_EQ(Post("/infill", R"({"input_prefix": "a"})")->status(), 501);
   EXPECT_EQ(Post("/slots/{id}", "{}")->status(), 501);
-  EXPECT_EQ(Post("/embedding", "{}")->status(), 501);
 }
 
 TEST_F(LlamaRoutesTest, PropsAndSlots) {

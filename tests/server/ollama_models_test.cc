@@ -77,7 +77,7 @@ TEST_F(OllamaModelsTest, ShowTellsLongListsOnlyIfAsked) {
   EXPECT_TRUE(info.at("tokenizer.ggml.tokens").is_null());
   EXPECT_GT(info.at("general.parameter_count").as_uint64(), 1000u);
   EXPECT_FALSE(brief.contains("tensors"));
-  EXPECT_EQ(brief.at("capabilities"), (json::array{"completion", "tools"}));
+  EXPECT_EQ(brief.at("capabilities"), (json::array{"completion", "tools", "embedding"}));
   EXPECT_EQ(brief.at("template"), "{{ messages }}{% if tools %}{{ tools }}{% endif %}");
   EXPECT_FALSE(info.contains("tokenizer.chat_template"));
 

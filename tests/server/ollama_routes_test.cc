@@ -156,9 +156,6 @@ TEST_F(OllamaRoutesTest, TheRest) {
   EXPECT_TRUE(Get("/api/version").at("version").is_string());
   const auto root = CallRoute(routes_, "GET", "/");
   EXPECT_EQ(root->chunks()[0], "Ollama is running");
-  EXPECT_EQ(Post("/api/embed", R"({"model": "small", "input": ["a"]})")->status(), 501);
-  EXPECT_EQ(Post("/api/embed", R"({"model": "small", "input": 5})")->status(), 400);
-  EXPECT_EQ(Post("/api/embeddings", R"({"model": "nope", "prompt": "a"})")->status(), 404);
   for (const char* path : {"/api/copy", "/api/create", "/api/push"}) {
     EXPECT_EQ(Post(path, "{}")->status(), 501) << path;
   }

@@ -309,16 +309,6 @@ TEST_F(OpenAiRequestTest, TokensInBothDialects) {
   EXPECT_FALSE(Detokenize(*model(), json::parse(R"({"tokens": [320]})").as_object(), &param).ok());
 }
 
-TEST_F(OpenAiRequestTest, EmbeddingsAreRefusedAfterAReading) {
-  std::string param;
-  const auto status = [&](const char* body) {
-    return CheckEmbeddings(*model(), json::parse(body).as_object(), &param).code();
-  };
-  EXPECT_EQ(status(R"({"input": ["a"], "encoding_format": "base64"})"), StatusCode::kUnsupported);
-  EXPECT_EQ(status(R"({"input": 5})"), StatusCode::kInvalidArgument);
-  EXPECT_EQ(param, "input");
-}
-
 // From a request to its whole answer, and the same tokens as a stream.
 TEST_F(OpenAiRequestTest, AnswersAreTheSameWholeAndStreamed) {
   std::string text[2];

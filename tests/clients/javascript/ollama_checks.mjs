@@ -45,6 +45,15 @@ async function lists() {
   isTrue('version', /^\d+\.\d+\.\d+/.test((await client.version()).version));
 }
 
+async function embeds() {
+  const {embeddings} = await client.embed({model: MODEL, input: ['a river', 'a mountain']});
+  equal('embed: a vector each', embeddings.length, 2);
+  const length = embeddings[0].reduce((sum, x) => sum + x * x, 0);
+  isTrue('embed: of unit length', Math.abs(length - 1) < 1e-5, length);
+  const old = await client.embeddings({model: MODEL, prompt: 'a river'});
+  equal('embeddings: as many values', old.embedding.length, embeddings[0].length);
+}
+
 async function errors() {
   await raises('an unknown model', Error, 404, () => generate({model: 'nobody'}), 'nobody');
   await raises('an unknown model, streamed', Error, 404,
@@ -61,6 +70,6 @@ async function leaveStream() {
                () => collect(stream, (p) => p.response), 'abort');
 }
 
-for (const run of [generates, chats, lists, errors]) await part(run);
+for (const run of [generates, chats, lists, embeds, errors]) await part(run);
 await part(() => checkCancel('cancel', leaveStream));
 end();

@@ -79,6 +79,18 @@ async function responses() {
   equal('responses, streamed: the same text', streamed.text, CHAT);
 }
 
+async function embeddings() {
+  const embed = (more) => client.embeddings.create({model: MODEL, input: 'a river', ...more});
+  const coded = (await embed({})).data[0].embedding;  // asked for and decoded as base64
+  const plain = (await embed({encoding_format: 'float'})).data[0].embedding;
+  isTrue('embeddings: floats are those of base64', plain.length === coded.length &&
+         plain.every((x, i) => Math.abs(x - coded[i]) < 1e-7));
+  const two = await embed({input: ['a mountain', 'a river'], dimensions: 64});
+  equal('embeddings: dimensions', two.data.map((e) => e.embedding.length), [64, 64]);
+  const length = two.data[1].embedding.reduce((sum, x) => sum + x * x, 0);
+  isTrue('embeddings: of unit length', Math.abs(length - 1) < 1e-5, length);
+}
+
 async function errors() {
   await raises('an unknown model', OpenAI.NotFoundError, 404, () => chat({model: 'nobody'}),
                'nobody');
@@ -103,6 +115,8 @@ async function leaveStream() {
   stream.controller.abort();
 }
 
-for (const run of [models, completions, chats, structures, responses, errors]) await part(run);
+for (const run of [models, completions, chats, structures, responses, embeddings, errors]) {
+  await part(run);
+}
 await part(() => checkCancel('cancel', leaveStream));
 end();

@@ -86,6 +86,25 @@ def lists():
 
 
 
+def embeds():
+    whole = client.embed(model=MODEL, input=["a river", "a mountain"])
+    checks.equal("embed: a vector each", len(whole.embeddings), 2)
+    checks.true("embed: of unit length", abs(sum(x * x for x in whole.embeddings[0]) - 1) < 1e-5)
+    checks.true("embed: tokens and time", whole.prompt_eval_count > 3 and whole.total_duration > 0,
+                (whole.prompt_eval_count, whole.total_duration))
+    one = client.embed(model=MODEL, input="a river")
+    checks.equal("embed: alone the same bytes", one.embeddings[0], whole.embeddings[0])
+    few = client.embed(model=MODEL, input="a river", dimensions=64).embeddings[0]
+    checks.true("embed: dimensions", len(few) == 64 and abs(sum(x * x for x in few) - 1) < 1e-5)
+    cut = client.embed(model=MODEL, input="word " * 400, options={"num_ctx": 64})
+    checks.equal("embed: a text too long is cut", cut.prompt_eval_count, 64)
+    old = client.embeddings(model=MODEL, prompt="a river").embedding
+    scale = sum(x * x for x in old) ** 0.5
+    checks.true("embeddings: the same direction", max(
+        abs(x / scale - y) for x, y in zip(old, one.embeddings[0], strict=True)) < 1e-5)
+    checks.true("show: can embed", "embedding" in client.show(MODEL).capabilities)
+
+
 def errors():
     def fails(name, status, call, text):
         try:
@@ -96,7 +115,10 @@ def errors():
     fails("an unknown model, streamed", 404, lambda: list(chat(model="nobody", stream=True)),
           "nobody")
     fails("an option of the wrong type", 400, lambda: generate(options={"top_k": "some"}), "top_k")
-    fails("embeddings", 501, lambda: client.embed(model=MODEL, input="a"), "embeddings")
+    fails("embed: more dimensions than there are", 400,
+          lambda: client.embed(model=MODEL, input="a", dimensions=100000), "dimensions")
+    fails("embed: too long and not to be cut", 400,
+          lambda: client.embed(model=MODEL, input="word " * 40000, truncate=False), "context")
     fails("create", 501, lambda: client.create(model="mine", from_=MODEL), "not offered")
     fails("delete what is not there", 404, lambda: client.delete("nobody"), "nobody")
     stranger = ollama.Client(host=URL, headers={"Authorization": "Bearer wrong"})
@@ -122,7 +144,7 @@ def at_once():
     checks.equal("four at once: all the same text", set(asyncio.run(run())), {TEXT})
 
 
-for part in (generates, chats, formats, lists, errors, at_once):
+for part in (generates, chats, formats, lists, embeds, errors, at_once):
     checks.part(part)
 checks.part(lambda: check_cancel(checks, "cancel", leave_stream))
 checks.end()

@@ -164,6 +164,31 @@ def responses():
                  ("response.created", f"response.{whole.status}"))
 
 
+def embed(texts, **more):
+    return client.embeddings.create(model=MODEL, input=texts, **more)
+
+
+def embeddings():
+    # Without encoding_format the client asks for base64 and decodes it itself.
+    coded = embed(["a river", "a mountain"])
+    checks.equal("embeddings: one for each, in order", [e.index for e in coded.data], [0, 1])
+    vector = coded.data[0].embedding
+    checks.true("embeddings: of unit length", abs(sum(x * x for x in vector) - 1) < 1e-5)
+    plain = embed("a river", encoding_format="float").data[0].embedding
+    checks.true("embeddings: floats are those of base64", len(plain) == len(vector) and max(
+        abs(x - y) for x, y in zip(plain, vector)) < 1e-7)
+    checks.true("embeddings: usage",
+                coded.usage.prompt_tokens == coded.usage.total_tokens > 3, coded.usage)
+    few = embed("a river", dimensions=64).data[0].embedding
+    checks.equal("embeddings: dimensions", len(few), 64)
+    checks.true("embeddings: of unit length again", abs(sum(x * x for x in few) - 1) < 1e-5)
+    ids = embed([[2, 100, 200], [2, 100]]).data
+    checks.equal("embeddings: token ids", len(ids), 2)
+    many = embed([f"text number {i}" for i in range(50)]).data
+    checks.equal("embeddings: fifty at once, like alone", many[37].embedding,
+                 embed("text number 37").data[0].embedding)
+
+
 def errors():
     checks.raises("an unknown model", openai.NotFoundError, lambda: chat(model="nobody"), "nobody")
     checks.raises("temperature -1", openai.BadRequestError, lambda: chat(temperature=-1),
@@ -176,8 +201,12 @@ def errors():
                   lambda: chat(stream=True, top_p=7), "top_p")
     checks.raises("a prompt too long", openai.BadRequestError,
                   lambda: complete(prompt="word " * 40000), "context")
-    checks.raises("embeddings", openai.BadRequestError,
-                  lambda: client.embeddings.create(model=MODEL, input="a"), "embeddings")
+    checks.raises("embeddings: an empty text", openai.BadRequestError,
+                  lambda: embed([""]), "input")
+    checks.raises("embeddings: a text too long", openai.BadRequestError,
+                  lambda: embed("word " * 40000), "context")
+    checks.raises("embeddings: more dimensions than there are", openai.BadRequestError,
+                  lambda: embed("a", dimensions=100000), "dimensions")
     stranger = openai.OpenAI(base_url=URL + "/v1", api_key="wrong", max_retries=0)
     checks.raises("a wrong key", openai.AuthenticationError,
                   lambda: stranger.models.list().data)
@@ -211,7 +240,8 @@ def at_once():
     checks.equal("six at once: all the same text", set(asyncio.run(run())), {TEXT})
 
 
-for part in (models, completions, chats, sampling, schemas, tools, responses, errors, at_once):
+for part in (models, completions, chats, sampling, schemas, tools, responses, embeddings, errors,
+             at_once):
     checks.part(part)
 checks.part(lambda: check_cancel(checks, "cancel", leave_stream))
 checks.end()
