@@ -53,9 +53,11 @@ struct Finding {
 // ---- What is handed in
 // ---------------------------------------------------------------------------
 
+// Processes of one name.
 struct BusyProgram {
   std::string name;
-  int pid = 0;
+  int pid = 0;  // of the busiest
+  int processes = 0;
   double cpus = 0;
 };
 

@@ -1,12 +1,13 @@
 // Checks of how fast the cores' clock may run, and does.
 #include <algorithm>
+#include <cstdlib>
 
 #include "src/machine/checkup_checks.h"
 
 namespace sluice {
 namespace {
 
-const std::string kCpufreq = "/sys/devices/system/cpu/cpufreq/";
+constexpr char kCpufreq[] = "/sys/devices/system/cpu/cpufreq/";
 constexpr double kSlowClock = 0.9;  // of the nominal clock
 
 // The largest value of this file over the policies, in GHz; 0: none has it.

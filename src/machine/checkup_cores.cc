@@ -1,6 +1,7 @@
 // Checks of which cores this process may use, for how long, and who else does.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 
 #include "src/machine/checkup_checks.h"
@@ -15,6 +16,16 @@ constexpr double kThrottledWarning = 0.05, kThrottledNote = 0.01;
 
 std::string CommandOn(const std::vector<int>& cpus) {
   return "taskset -c " + ListText(cpus) + " sluice ...";
+}
+
+// What lets a program give way. Its name goes into a command only if it is a plain word.
+std::string GiveWay(const BusyProgram& program) {
+  const bool plain = std::all_of(program.name.begin(), program.name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  const std::string pid = program.processes > 1 && plain ? "$(pgrep -x " + program.name + ")"
+                                                         : std::to_string(program.pid);
+  return "sudo renice 19 -p " + pid + ", or stop it";
 }
 
 // Share of the time of all CPUs that the hypervisor gave to others, since boot.
@@ -188,9 +199,16 @@ Finding CheckLoad(const CheckupInput& in) {
   const IdleWindow& idle = *in.measured.idle;
   if (idle.busy_cpus < kBusyNote) return Ok(name, "nothing else runs");
   std::string found = Printf("%.1f CPUs are busy with other programs", idle.busy_cpus);
+  const Result<std::string> waited = in.files.Field("/proc/pressure/cpu", "some avg10=");
+  if (waited.ok()) {
+    found += Printf(", somebody waits for one %.0f %% of the time",
+                    std::strtod(waited->c_str(), nullptr));
+  }
   for (size_t i = 0; i < std::min<size_t>(idle.programs.size(), 3); ++i) {
     const BusyProgram& p = idle.programs[i];
-    found += Printf("%s%s (pid %d, %.1f)", i == 0 ? ": " : ", ", p.name.c_str(), p.pid, p.cpus);
+    found += (i == 0 ? ": " : ", ") + p.name;
+    found += p.processes > 1 ? Printf(" (%d processes, %.1f)", p.processes, p.cpus)
+                             : Printf(" (pid %d, %.1f)", p.pid, p.cpus);
   }
   const double lost = std::min(idle.busy_cpus, cores) / (cores + idle.busy_cpus);
   Finding f{name,
@@ -200,9 +218,7 @@ Finding CheckLoad(const CheckupInput& in) {
                     Printf("busy time over %.1f s; they and %.0f threads share %.0f cores",
                            idle.seconds, cores, cores)),
             {}};
-  f.fix.push_back(idle.programs.empty()
-                      ? std::string("stop what runs beside it")
-                      : Printf("sudo renice 19 -p %d, or stop it", idle.programs[0].pid));
+  f.fix = {idle.programs.empty() ? "stop what runs beside it" : GiveWay(idle.programs[0])};
   return f;
 }
 

@@ -1,5 +1,6 @@
 // Checks of memory: pages, swap, room, nodes.
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "src/machine/checkup_checks.h"
@@ -8,8 +9,8 @@
 namespace sluice {
 namespace {
 
-const std::string kHuge = "/sys/kernel/mm/transparent_hugepage/";
-const std::string kNodes = "/sys/devices/system/node/";
+constexpr char kHugeEnabled[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+constexpr char kNodes[] = "/sys/devices/system/node/";
 constexpr double kLowMemory = 0.1;    // of all memory
 constexpr double kHugeGain = 1.05;    // below, 2 MB pages do not matter here
 constexpr double kLosingGain = 0.95;  // below, sluice takes small pages by itself
@@ -55,7 +56,7 @@ Cost ReadAgain(const CheckupInput& in, uint64_t missing) {
 
 Finding CheckHugePages(const CheckupInput& in) {
   const char* const name = "huge pages";
-  const Result<std::string> mode = in.files.Chosen(kHuge + "enabled");
+  const Result<std::string> mode = in.files.Chosen(kHugeEnabled);
   if (!mode.ok()) return CannotTell(name, mode.status().message());
   const auto gain = in.measured.huge_page_gain;
   std::string found = "transparent huge pages: " + *mode;
@@ -69,7 +70,7 @@ Finding CheckHugePages(const CheckupInput& in) {
           matters ? Severity::kWarning : Severity::kNote,
           found,
           PageCost(in),
-          {"echo madvise | sudo tee " + kHuge + "enabled",
+          {std::string("echo madvise | sudo tee ") + kHugeEnabled,
            "transparent_hugepage=madvise on the kernel's command line, to keep it"}};
 }
 

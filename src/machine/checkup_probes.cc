@@ -101,7 +101,7 @@ IdleWindow WatchIdle(double seconds) {
   const auto start = Clock::now();
   const CpuTime before = ReadCpuTime();
   const double swapped = SwappedIn(files);
-  Ticks ticks = ProgramTicks(files);
+  const Ticks ticks = ProgramTicks(files);
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   const Ticks later = ProgramTicks(files);
   const CpuTime after = ReadCpuTime();
@@ -113,13 +113,23 @@ IdleWindow WatchIdle(double seconds) {
   window.throttled = after.throttled - before.throttled;
   window.swapped_in_mb_s = (SwappedIn(files) - swapped) / window.seconds;
   const double hertz = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
+  std::map<std::string, BusyProgram> programs;
+  std::map<std::string, double> busiest;
   for (const auto& [pid, program] : later) {
     const auto was = ticks.find(pid);
-    const double cpus =
-        (program.second - (was == ticks.end() ? 0 : was->second.second)) / hertz / window.seconds;
-    if (pid != getpid() && cpus >= kBusyProgram) {
-      window.programs.push_back({program.first, pid, cpus});
+    const double used = program.second - (was == ticks.end() ? 0 : was->second.second);
+    if (pid == getpid() || used <= 0) continue;
+    BusyProgram& p = programs[program.first];
+    p.name = program.first;
+    p.cpus += used / hertz / window.seconds;
+    ++p.processes;
+    if (used > busiest[p.name]) {
+      busiest[p.name] = used;
+      p.pid = pid;
     }
+  }
+  for (auto& [name, program] : programs) {
+    if (program.cpus >= kBusyProgram) window.programs.push_back(std::move(program));
   }
   std::sort(window.programs.begin(), window.programs.end(),
             [](const BusyProgram& a, const BusyProgram& b) { return a.cpus > b.cpus; });

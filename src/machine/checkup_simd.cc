@@ -1,5 +1,6 @@
 // Checks of the instructions that the kernels use against those the CPU has.
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "src/machine/checkup_checks.h"
