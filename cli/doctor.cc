@@ -43,7 +43,7 @@ struct DoctorFlags {
 void LookAtPanels(const PanelFile& panels, ModelNeed* need) {
   need->panel_bytes = panels.bytes();
   need->panels_resident_bytes = panels.ResidentBytes();
-  if (*need->panels_resident_bytes < panels.bytes() / 100 * 99) return;
+  if (*need->panels_resident_bytes < panels.bytes() / 100 * 95) return;
   const MappedFile& file = panels.file();
   file.PreferHugePages(true);
   const std::span<const uint8_t> bytes = file.bytes();

@@ -211,13 +211,13 @@ Finding CheckLoad(const CheckupInput& in) {
                              : Printf(" (pid %d, %.1f)", p.pid, p.cpus);
   }
   const double lost = std::min(idle.busy_cpus, cores) / (cores + idle.busy_cpus);
-  Finding f{name,
-            idle.busy_cpus >= kBusyWarning ? Severity::kWarning : Severity::kNote,
-            found,
-            Measure(100 * lost, CostUnit::kSpeed,
-                    Printf("busy time over %.1f s; they and %.0f threads share %.0f cores",
-                           idle.seconds, cores, cores)),
-            {}};
+  Finding f{
+      name,
+      idle.busy_cpus >= kBusyWarning ? Severity::kWarning : Severity::kNote,
+      found,
+      Measure(100 * lost, CostUnit::kSpeed,
+              Printf("busy time over %.1f s, shared fairly with one thread a core", idle.seconds)),
+      {}};
   f.fix = {idle.programs.empty() ? "stop what runs beside it" : GiveWay(idle.programs[0])};
   return f;
 }
