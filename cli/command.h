@@ -16,8 +16,9 @@ namespace sluice {
 // Exit codes, as documented in the README.
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailure = 1,  // a file, a model, the system
-  kExitUsage = 2,    // a flag or its value
+  kExitFailure = 1,   // a file, a model, the system
+  kExitUsage = 2,     // a flag or its value
+  kExitWarnings = 3,  // `sluice doctor` found warnings and no problem
   kExitInterrupted = 130,
 };
 
@@ -30,6 +31,7 @@ void AddTokenize(CLI::App& app, int* exit_code);
 void AddTemplate(CLI::App& app, int* exit_code);
 void AddPerplexity(CLI::App& app, int* exit_code);
 void AddInspect(CLI::App& app, int* exit_code);
+void AddDoctor(CLI::App& app, int* exit_code);
 void AddModels(CLI::App& app, int* exit_code);
 void AddPull(CLI::App& app, int* exit_code);
 

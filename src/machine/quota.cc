@@ -147,6 +147,21 @@ uint64_t CpuThrottledPeriods(const std::string& root) {
   return most;
 }
 
+double CpuThrottledShare(const std::string& root) {
+  double most = 0;
+  ForGroups(root, "cpu", [&](const std::string& folder, bool) {
+    std::ifstream in(folder + "cpu.stat");
+    std::string key;
+    double periods = 0, throttled = 0;
+    for (double value = 0; in >> key >> value;) {
+      if (key == "nr_periods") periods = value;
+      if (key == "nr_throttled") throttled = value;
+    }
+    if (periods > 0) most = std::max(most, throttled / periods);
+  });
+  return most;
+}
+
 std::optional<uint64_t> MemoryLimit(const std::string& root) {
   const auto bytes = Smallest(root, "memory", MemoryFileLimit);
   if (!bytes) return std::nullopt;

@@ -20,6 +20,9 @@ std::optional<double> CpuQuota(const std::string& root = "");
 // the group was made; 0 where none is counted.
 uint64_t CpuThrottledPeriods(const std::string& root = "");
 
+// The share of the group's periods (or of the worst of its parents) in which that happened, 0 to 1.
+double CpuThrottledShare(const std::string& root = "");
+
 // Bytes; nullopt when unlimited.
 std::optional<uint64_t> MemoryLimit(const std::string& root = "");
 

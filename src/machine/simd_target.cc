@@ -38,6 +38,16 @@ std::string Listed(int64_t targets) {
 
 std::vector<std::string> UsableSimdTargets() { return Names(UsableBits()); }
 
+std::string BestSimdTargetOfCpu() {
+  constexpr int64_t kAll =
+      HWY_AVX2 | HWY_AVX3_DL | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_NEON_WITHOUT_AES | HWY_NEON_BF16;
+  const int64_t chosen = hwy::SupportedTargets();
+  hwy::SetSupportedTargetsForTest(0);
+  const auto names = Names(Best((hwy::SupportedTargets() & kAll) | UsableBits()));
+  hwy::SetSupportedTargetsForTest(chosen);
+  return names.empty() ? "none" : names[0];
+}
+
 Status ChooseSimdTarget(const std::string& name) {
   const int64_t usable = UsableBits();
   if (usable == 0) {

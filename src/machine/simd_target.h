@@ -13,6 +13,10 @@ namespace sluice {
 // Targets that are compiled in and that this CPU has, best first: {"AVX3_ZEN4", "AVX3_DL", "AVX2"}.
 std::vector<std::string> UsableSimdTargets();
 
+// The best target of this CPU for which sluice has kernels, compiled into this program or not (the
+// release list of cmake/highway.cmake); "none" if it has none of them.
+std::string BestSimdTargetOfCpu();
+
 // Makes every later kernel call use this one of UsableSimdTargets(); "" means the best. Error: a
 // name that is not among them, or a CPU that has none of them.
 Status ChooseSimdTarget(const std::string& name);

@@ -1,0 +1,273 @@
+// sluice doctor: what keeps this machine from its speed, what that costs, how to mend it.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/doctor_output.h"
+#include "cli/model_path.h"
+#include "cli/progress.h"
+#include "src/base/cache_folder.h"
+#include "src/base/printable.h"
+#include "src/file/gguf.h"
+#include "src/file/panel_file.h"
+#include "src/file/panel_rows.h"
+#include "src/machine/checkup.h"
+#include "src/machine/checkup_probes.h"
+#include "src/machine/disk.h"
+#include "src/machine/numa.h"
+#include "src/machine/topology.h"
+#include "src/model/kv_cache.h"
+#include "src/model/model.h"
+#include "src/server/http_server.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kDisk_s = 0.5;
+constexpr size_t kPositions = 4096, kChunk = 512;
+
+struct DoctorFlags {
+  std::string model, root;
+  bool json = false, all = false, quick = false;
+};
+
+// The panels' map: whether it has large pages, and on which nodes it lies. Only when it is in
+// memory already; nothing is read from the disk for it.
+void LookAtPanels(const PanelFile& panels, ModelNeed* need) {
+  need->panel_bytes = panels.bytes();
+  need->panels_resident_bytes = panels.ResidentBytes();
+  if (*need->panels_resident_bytes < panels.bytes() / 100 * 95) return;
+  const MappedFile& file = panels.file();
+  file.PreferHugePages(true);
+  const std::span<const uint8_t> bytes = file.bytes();
+  for (size_t at = 0; at < bytes.size(); at += 2 << 20) {
+    static_cast<void>(*static_cast<const volatile uint8_t*>(bytes.data() + at));
+  }
+  need->huge_share = std::min(
+      1.0, static_cast<double>(file.HugeBytes()) / static_cast<double>(bytes.size() >> 21 << 21));
+  if (ThisMachine().numa_nodes > 1) need->bytes_per_node = BytesPerNode(bytes.data(), bytes.size());
+}
+
+// What running the model takes. Error: it cannot be run.
+Result<ModelNeed> NeedOf(const std::string& path) {
+  ModelNeed need;
+  need.path = path;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Gguf> gguf, Gguf::Open(path));
+  need.file_bytes = gguf->file_bytes();
+  need.file_resident_bytes = gguf->ResidentBytes();
+  if (const auto panels = PanelFile::Open(*gguf); panels.ok()) {
+    LookAtPanels(**panels, &need);
+  } else {
+    for (const GgufTensor& tensor : gguf->tensors()) {
+      const auto shape = tensor.dims >= 2 ? PanelShapeOf(tensor) : std::nullopt;
+      if (shape) need.panel_bytes += shape->bytes();
+    }
+  }
+  ASSIGN_OR_RETURN(const Config config, ReadConfig(*gguf));
+  need.positions = std::min(config.context, kPositions);
+  need.kv_bytes = KvPagesPerSequence(config, need.positions, kChunk) *
+                  KvPageBytes(KvShapeOf(config, DefaultKvType(false)));
+  return need;
+}
+
+Place PlaceOf(const SystemFiles& files, const char* what, const std::string& path) {
+  Place place;
+  place.what = what;
+  place.path = path;
+  const std::string at = ExistingParent(path);
+  place.file_system = FileSystemOf(files, at);
+  place.free_bytes = FreeBytes(at);
+  place.writable = access(at.c_str(), W_OK) == 0;
+  return place;
+}
+
+// `file`: something to read there.
+void MeasureDisk(const std::string& file, Place* place) {
+  const Result<double> rate = MeasureDiskRead(file, kDisk_s);
+  if (rate.ok()) {
+    place->read_mb_s = *rate;
+  } else {
+    place->why_not_measured = rate.status().message();
+  }
+}
+
+// A file to time reads of when no model was named: the largest there is.
+std::string LargestModel() {
+  const std::vector<ModelFile> models = ListModels();
+  const auto largest =
+      std::max_element(models.begin(), models.end(),
+                       [](const ModelFile& a, const ModelFile& b) { return a.bytes < b.bytes; });
+  return largest == models.end() ? "" : largest->path;
+}
+
+void LookAtPlaces(const DoctorFlags& flags, const std::string& model, CheckupInput* in) {
+  const std::string file = model.empty() ? LargestModel() : model;
+  if (!file.empty()) {
+    Place place = PlaceOf(in->files, "model", file);
+    if (!flags.quick) MeasureDisk(file, &place);
+    in->places.push_back(std::move(place));
+  }
+  const Result<std::string> cache = CacheFolder();
+  if (!cache.ok()) return;
+  Place place = PlaceOf(in->files, "cache", *cache);
+  if (!flags.quick && in->model && in->model->panels_resident_bytes) {
+    if (const auto gguf = Gguf::Open(model); gguf.ok()) {
+      if (const auto panels = PanelFile::PathOf(**gguf); panels.ok()) MeasureDisk(*panels, &place);
+    }
+  }
+  in->places.push_back(std::move(place));
+}
+
+// One finding more, for a model that cannot be run at all.
+Finding CannotRun(const std::string& path, const Status& why) {
+  return {"model",
+          Severity::kProblem,
+          "cannot be run: " + why.message(),
+          {},
+          {"sluice inspect " + path}};
+}
+
+boost::json::object MeasuredJson(const Measured& m) {
+  boost::json::object o;
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) o[name] = *value;
+  };
+  add("clock_ghz", m.clock_ghz);
+  add("read_gb_s", m.read_gb_s);
+  add("huge_page_gain", m.huge_page_gain);
+  add("target_gain", m.target_gain);
+  if (m.idle) {
+    o["others_busy_cpus"] = m.idle->busy_cpus;
+    o["steal_cpus"] = m.idle->steal_cpus;
+  }
+  return o;
+}
+
+std::string HeadLine(const CheckupInput& in) {
+  const Topology& machine = ThisMachine();
+  std::string line = "sluice doctor: ";
+  if (!in.files.root().empty()) return line + "the system files in " + in.files.root();
+  line += machine.cpu_name + " | " + std::to_string(machine.cores.size()) + " of " +
+          std::to_string(machine.machine_cores) + " cores | " + HumanBytes(machine.memory_bytes) +
+          " | " + in.simd.running;
+  char text[64];
+  if (in.measured.clock_ghz) {
+    std::snprintf(text, sizeof(text), " | %.2f GHz", *in.measured.clock_ghz);
+    line += text;
+  }
+  if (in.measured.read_gb_s) {
+    std::snprintf(text, sizeof(text), " | reads %.1f GB/s", *in.measured.read_gb_s);
+    line += text;
+  }
+  return line;
+}
+
+void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& model,
+           const std::vector<Finding>& findings) {
+  if (flags.json) {
+    const SeverityCounts n = CountSeverities(findings);
+    boost::json::object o{{"cpu", Printable(ThisMachine().cpu_name)},
+                          {"root", Printable(flags.root, 4096)},
+                          {"model", Printable(model, 4096)},
+                          {"target", in.simd.running},
+                          {"measured", MeasuredJson(in.measured)},
+                          {"findings", FindingsJson(findings)},
+                          {"problems", n.problems},
+                          {"warnings", n.warnings},
+                          {"notes", n.notes}};
+    std::printf("%s\n", boost::json::serialize(o).c_str());
+    return;
+  }
+  DoctorStyle style;
+  style.all = flags.all;
+  if (isatty(STDOUT_FILENO) == 1) {
+    const char* no_colour = std::getenv("NO_COLOR");
+    style.terminal = no_colour == nullptr || *no_colour == '\0';
+    struct winsize size{};
+    style.columns =
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  }
+  std::printf("%s\n\n%s", Printable(HeadLine(in), 4096).c_str(),
+              FindingsText(findings, style).c_str());
+}
+
+// On a thread of its own: a team binds the thread that leads it, and the checks ask what the
+// process as it was started may use.
+Status MeasureAside(Measured* measured) {
+  ThisMachine();  // read before anybody is bound
+  Status status;
+  std::thread([&] {
+    const Result<std::unique_ptr<ThreadTeam>> team = ThreadTeam::Create(0);
+    status = team.ok() ? Status() : team.status();
+    if (team.ok()) *measured = MeasureForCheckup(**team);
+  }).join();
+  return status;
+}
+
+Status Doctor(DoctorFlags& flags, int* exit_code) {
+  CheckupInput in{SystemFiles(flags.root), {}, {}, {}, {}, HttpOptions().max_connections};
+  std::string model;
+  if (!flags.model.empty()) {
+    ASSIGN_OR_RETURN(model, FindModel(flags.model));
+  }
+  if (!flags.root.empty()) {
+    if (!in.files.Exists("/proc")) {
+      return Status(StatusCode::kNotFound,
+                    "--root " + flags.root + ": expected a folder with a copy of /proc and /sys");
+    }
+    flags.quick = true;
+  } else {
+    in.simd = ReadSimdFacts();
+  }
+  if (!flags.quick) {
+    RETURN_IF_ERROR(MeasureAside(&in.measured));
+  }
+  Status cannot_run;
+  if (!model.empty()) {
+    Result<ModelNeed> need = NeedOf(model);
+    cannot_run = need.status();
+    if (need.ok()) in.model = *std::move(need);
+  }
+  LookAtPlaces(flags, model, &in);
+  std::vector<Finding> findings = Checkup(in);
+  if (!cannot_run.ok()) findings.insert(findings.begin(), CannotRun(model, cannot_run));
+  Print(flags, in, model, findings);
+  const SeverityCounts n = CountSeverities(findings);
+  if (n.warnings > 0) *exit_code = kExitWarnings;
+  if (n.problems > 0) *exit_code = kExitFailure;
+  return Status();
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<DoctorFlags>();
+  CLI::App* c = app.add_subcommand(
+      "doctor", "Show what keeps this machine from its speed, what it costs and how to mend it");
+  c->add_option("MODEL", flags->model,
+                "Also whether this model fits and loads well: a .gguf file, or a name in the model "
+                "folder");
+  c->add_flag("--json", flags->json, "One JSON object");
+  c->add_flag("--all", flags->all, "Also what is fine");
+  c->add_flag("--quick", flags->quick, "Measure nothing: costs are modelled");
+  c->add_option("--root", flags->root,
+                "Look at the copy of another machine's /proc and /sys in this folder (--quick)")
+      ->check(CLI::ExistingDirectory);
+  c->footer(
+      "Measures for about two seconds, with all threads. Exit code: 0 nothing worse than a note, 3 "
+      "warnings,\n1 problems.\n"
+      "Example:\n  sluice doctor gemma-3-270m\n"
+      "  sluice doctor --json | jq -r '.findings[] | select(.severity != \"ok\") | .fix[0]'");
+  c->callback([flags, exit_code] {
+    if (Status s = Doctor(*flags, exit_code); !s.ok()) *exit_code = ReportError("doctor", s);
+  });
+}
+
+}  // namespace sluice
