@@ -51,7 +51,7 @@ int Main(int argc, char** argv) {
       "sluice help COMMAND shows the flags of a command and an example.\n"
       "Example:\n  sluice run -p \"The capital of France is\"");
   int exit_code = kExitOk;
-  for (auto add : {AddRun, AddChat, AddServe, AddBench, AddEval, AddPerplexity, AddTokenize,
+  for (auto add : {AddRun, AddChat, AddServe, AddBench, AddLoad, AddEval, AddPerplexity, AddTokenize,
                    AddTemplate, AddInspect, AddModels, AddPull}) {
     add(app, &exit_code);
   }
