@@ -1,6 +1,7 @@
 // sluice load: sends load to a server and measures what its clients would.
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <csignal>
@@ -21,7 +22,7 @@
 #include "src/load/probe.h"
 #include "src/load/sweep.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr size_t kMostSweepSteps = 20;
@@ -63,7 +64,7 @@ class Outputs {
   std::vector<std::pair<std::string, std::unique_ptr<AtomicFile>>> files_;
 };
 
-std::string ProgressNote(const LoadProgress& p) {
+std::string ProgressNote(const RunProgress& p) {
   char text[120];
   std::snprintf(text, sizeof(text), "%zu in flight, %.1f tok/s%s", p.running,
                 p.seconds > 0 ? static_cast<double>(p.output_tokens) / p.seconds : 0.0,
@@ -154,7 +155,7 @@ class Session {
     Progress bar(title, Progress::Unit::kCount);
     const size_t total = run.requests;
     run.interrupted = InterruptGuard::interrupted;
-    run.progress = [&bar, total](const LoadProgress& p) {
+    run.progress = [&bar, total](const RunProgress& p) {
       bar.Update(p.ended, total, ProgressNote(p));
     };
     return RunLoad(io_, client_, prompts_, plan_.request, std::move(run));
@@ -257,9 +258,12 @@ Result<int> Run(const LoadFlags& flags) {
 }
 
 }  // namespace
+}  // namespace sluice::load
+
+namespace sluice {
 
 void AddLoad(CLI::App& app, int* exit_code) {
-  auto flags = std::make_shared<LoadFlags>();
+  auto flags = std::make_shared<load::LoadFlags>();
   CLI::App* c = app.add_subcommand(
       "load", "Send load to a server, sluice's or another's, and measure latency and throughput");
   flags->AddTo(*c);
@@ -272,7 +276,7 @@ void AddLoad(CLI::App& app, int* exit_code) {
       "  sluice load --compare before.json after.json");
   c->callback([flags, exit_code] {
     std::signal(SIGPIPE, SIG_IGN);
-    Result<int> code = Run(*flags);
+    Result<int> code = load::Run(*flags);
     *exit_code = code.ok() ? *code : ReportError("load", code.status());
   });
 }

@@ -9,7 +9,7 @@
 #include "src/base/printable.h"
 #include "src/load/arrivals.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr size_t kUsualRequests = 100;
@@ -59,7 +59,8 @@ void LoadFlags::AddTo(CLI::App& c) {
 
   add("--rate,--request-rate", rates,
       "Open loop: requests a second, or inf: all at once; several with commas are steps", "Load")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add("--arrivals", arrivals, "Gaps between them: poisson or constant", "Load")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
@@ -77,6 +78,7 @@ void LoadFlags::AddTo(CLI::App& c) {
       "--rate: the most requests in flight",
       "Load")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 100000));
   c.add_flag("--sweep", sweep,
              "Raise the rate until the server no longer keeps up, or breaks the SLO; name the knee")
@@ -241,4 +243,4 @@ Result<LoadPlan> LoadFlags::Plan() const {
   return plan;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -14,7 +14,7 @@
 #include "src/load/prompts.h"
 #include "src/load/summary.h"
 
-namespace sluice {
+namespace sluice::load {
 
 // One step as it was asked for.
 struct LoadShape {
@@ -59,5 +59,5 @@ struct LoadFlags {
   Result<LoadPlan> Plan() const;
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_CLI_LOAD_FLAGS_H_

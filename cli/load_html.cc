@@ -4,7 +4,7 @@
 #include "cli/load_report.h"
 #include "cli/svg.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr const char* kStyle =
@@ -20,7 +20,7 @@ constexpr const char* kStyle =
 
 template <class... T>
 std::string Printf(const char* format, T... values) {
-  char buffer[300];
+  char buffer[600];
   std::snprintf(buffer, sizeof(buffer), format, values...);
   return buffer;
 }
@@ -90,4 +90,4 @@ std::string LoadHtml(const LoadResult& r) {
   return out + "</html>\n";
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

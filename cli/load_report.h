@@ -7,7 +7,7 @@
 #include "src/load/compare.h"
 #include "src/load/load_result.h"
 
-namespace sluice {
+namespace sluice::load {
 
 // Server, model, what is sent; the first lines.
 std::string LoadHead(const LoadResult& result, bool colour);
@@ -27,5 +27,5 @@ std::string LoadSvg(const LoadResult& result);
 // A page that needs nothing else: the picture, all tables, light or dark as the reader has it.
 std::string LoadHtml(const LoadResult& result);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_CLI_LOAD_REPORT_H_

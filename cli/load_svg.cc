@@ -7,7 +7,7 @@
 #include "cli/load_report.h"
 #include "cli/svg.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr size_t kMostPoints = 300;  // of a line; beyond them it shows no more
@@ -179,4 +179,4 @@ std::string LoadSvg(const LoadResult& result) {
   return out + "</svg>\n";
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -6,7 +6,7 @@
 #include "cli/load_report.h"
 #include "src/base/printable.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr const char* kBold = "\x1b[1m";
@@ -229,4 +229,4 @@ std::string ComparisonText(const std::string& a, const std::string& b, const Com
   return out;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -5,7 +5,7 @@
 
 #include "src/base/random.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr uint64_t kStream = 0x61727269;  // of the random numbers: no one else draws from it
@@ -53,4 +53,4 @@ double Arrivals::Gap() {
   return gamma / (shape_ * rate_);
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

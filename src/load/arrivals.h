@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace sluice {
+namespace sluice::load {
 
 constexpr double kAllAtOnce = std::numeric_limits<double>::infinity();
 
@@ -38,5 +38,5 @@ class Arrivals {
   double time_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_ARRIVALS_H_

@@ -12,7 +12,7 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
-namespace sluice {
+namespace sluice::load {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
@@ -269,4 +269,4 @@ void Client::CancelAll() {
   for (const auto& e : all) e->Stop("interrupted", "ended by this program");
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

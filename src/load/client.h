@@ -18,7 +18,7 @@
 #include "src/load/reply.h"
 #include "src/load/target.h"
 
-namespace sluice {
+namespace sluice::load {
 
 struct ClientOptions {
   std::string api_key;     // sent as a bearer token unless empty
@@ -79,5 +79,5 @@ class Client {
   size_t connections_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_CLIENT_H_

@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr size_t kPieces = 20;
@@ -118,4 +118,4 @@ Comparison Compare(const LoadResult& a, const LoadResult& b) {
   return out;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

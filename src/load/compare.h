@@ -9,7 +9,7 @@
 #include "src/load/load_result.h"
 #include "src/load/statistics.h"
 
-namespace sluice {
+namespace sluice::load {
 
 struct ComparedFigure {
   std::string name;  // "TTFT p50", "output tok/s"
@@ -32,5 +32,5 @@ struct Comparison {
 // into 20 equal pieces, which are the groups that are drawn from.
 Comparison Compare(const LoadResult& a, const LoadResult& b);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_COMPARE_H_

@@ -5,7 +5,7 @@
 #include "src/base/printable.h"
 #include "src/load/events.h"
 
-namespace sluice {
+namespace sluice::load {
 
 namespace json = boost::json;
 
@@ -237,4 +237,4 @@ LoadSample ReadAnswer(Dialect dialect, LoadClock::time_point begin, const Reply&
   return sample;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

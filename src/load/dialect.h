@@ -13,7 +13,7 @@
 #include "src/load/client.h"
 #include "src/load/sample.h"
 
-namespace sluice {
+namespace sluice::load {
 
 enum class Dialect { kOpenAi, kOpenAiChat, kOllama, kLlama };
 const char* DialectName(Dialect dialect);  // as --dialect has it
@@ -43,5 +43,5 @@ LoadSample ReadAnswer(Dialect dialect, LoadClock::time_point begin, const Reply&
 // The message in an error's body, in whatever dialect, as one printable line.
 std::string ErrorMessage(const std::string& body);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_DIALECT_H_

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::load {
 
 void EventSplitter::Feed(LoadClock::time_point at, std::string_view bytes) {
   at_ = at;
@@ -48,4 +48,4 @@ void EventSplitter::Dispatch() {
   has_data_ = false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

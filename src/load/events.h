@@ -9,7 +9,7 @@
 
 #include "src/load/reply.h"
 
-namespace sluice {
+namespace sluice::load {
 
 enum class Framing { kServerSent, kLines };
 
@@ -40,5 +40,5 @@ class EventSplitter {
   std::vector<StreamEvent> events_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_EVENTS_H_

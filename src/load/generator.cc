@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 namespace asio = boost::asio;
@@ -208,4 +208,4 @@ std::vector<LoadSample> RunLoad(asio::io_context& io, Client& client, const Prom
   return Generator(io, client, prompts, options, std::move(run)).Run();
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -15,9 +15,9 @@
 #include "src/load/prompts.h"
 #include "src/load/sample.h"
 
-namespace sluice {
+namespace sluice::load {
 
-struct LoadProgress {
+struct RunProgress {
   size_t sent = 0, ended = 0, failed = 0, running = 0;
   uint64_t output_tokens = 0;
   double seconds = 0;
@@ -35,8 +35,8 @@ struct LoadRun {
   uint64_t first_index = 0;  // of the prompts
   bool warm_up = false;      // takes the prompts of warming up
 
-  std::function<bool()> interrupted;                  // asked every 50 ms; ends what runs
-  std::function<void(const LoadProgress&)> progress;  // called as often
+  std::function<bool()> interrupted;                 // asked every 50 ms; ends what runs
+  std::function<void(const RunProgress&)> progress;  // called as often
 };
 
 // One sample for each request that was sent, in the order of sending.
@@ -44,5 +44,5 @@ std::vector<LoadSample> RunLoad(boost::asio::io_context& io, Client& client,
                                 const PromptSource& prompts, const RequestOptions& options,
                                 LoadRun run);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_GENERATOR_H_

@@ -9,7 +9,7 @@
 #include "src/base/printable.h"
 #include "src/base/random.h"
 
-namespace sluice {
+namespace sluice::load {
 
 Result<Lengths> ParseLengths(const std::string& flag, const std::string& text) {
   const Status wrong(StatusCode::kInvalidArgument,
@@ -91,4 +91,4 @@ std::string Lengths::Text() const {
   return buffer;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -9,7 +9,7 @@
 
 #include "src/base/status.h"
 
-namespace sluice {
+namespace sluice::load {
 
 struct Lengths {
   enum class Kind { kFixed, kUniform, kNormal, kLogNormal };
@@ -27,5 +27,5 @@ struct Lengths {
 // errors.
 Result<Lengths> ParseLengths(const std::string& flag, const std::string& text);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_LENGTHS_H_

@@ -5,7 +5,7 @@
 
 #include "src/base/printable.h"
 
-namespace sluice {
+namespace sluice::load {
 
 namespace json = boost::json;
 
@@ -254,4 +254,4 @@ Result<LoadResult> ParseResult(const std::string& name, const std::string& text)
   return r;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

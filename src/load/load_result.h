@@ -11,7 +11,7 @@
 #include "src/load/sample.h"
 #include "src/load/summary.h"
 
-namespace sluice {
+namespace sluice::load {
 
 struct LoadStep {
   bool open = false;
@@ -45,5 +45,5 @@ std::string ResultCsv(const LoadResult& result);  // one line per request
 // Back from the JSON with requests. `name` is the file's. Error: it is something else.
 Result<LoadResult> ParseResult(const std::string& name, const std::string& text);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_LOAD_RESULT_H_

@@ -5,7 +5,7 @@
 
 #include "src/base/printable.h"
 
-namespace sluice {
+namespace sluice::load {
 
 namespace json = boost::json;
 
@@ -166,4 +166,4 @@ Result<ProbeResult> Probe(Client& client, std::optional<Dialect> dialect, Reques
   return Prober(client, std::move(wanted)).Run(dialect);
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -11,7 +11,7 @@
 #include "src/load/client.h"
 #include "src/load/prompts.h"
 
-namespace sluice {
+namespace sluice::load {
 
 struct ProbeResult {
   RequestOptions request;
@@ -24,5 +24,5 @@ struct ProbeResult {
 // token. Error: nobody answers, or the server refuses even a plain request; one line says which.
 Result<ProbeResult> Probe(Client& client, std::optional<Dialect> dialect, RequestOptions wanted);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_PROBE_H_

@@ -7,7 +7,7 @@
 #include "src/base/printable.h"
 #include "src/load/prompts.h"
 
-namespace sluice {
+namespace sluice::load {
 
 namespace json = boost::json;
 
@@ -131,4 +131,4 @@ Result<std::vector<TraceEntry>> ParseTrace(const std::string& name, const std::s
   return trace;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

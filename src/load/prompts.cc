@@ -6,7 +6,7 @@
 
 #include "src/base/random.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 // Streams of random numbers: lengths, and texts by what they belong to.
@@ -100,4 +100,4 @@ LoadPrompt PromptSource::MakeWarmUp(uint64_t index) const {
   return FromLengths(index, kWarmUp + (uint64_t{1} << 32) + index);
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -5,13 +5,14 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/status.h"
 #include "src/load/dialect.h"
 #include "src/load/lengths.h"
 
-namespace sluice {
+namespace sluice::load {
 
 // How a number of tokens becomes a prompt: ids where the server takes them, else words, which it
 // tokenizes. Found out by the probe.
@@ -70,5 +71,5 @@ Result<std::vector<LoadPrompt>> ParsePrompts(const std::string& name, const std:
 // "hash_ids"} as Mooncake's traces have them. Ascending; the first is 0 then.
 Result<std::vector<TraceEntry>> ParseTrace(const std::string& name, const std::string& text);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_PROMPTS_H_

@@ -5,7 +5,7 @@
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
-namespace sluice {
+namespace sluice::load {
 
 namespace http = boost::beast::http;
 using boost::system::error_code;
@@ -100,4 +100,4 @@ int ReplyReader::status() const { return parser_->head_done ? parser_->status : 
 const std::string& ReplyReader::content_type() const { return parser_->content_type; }
 std::vector<StampedBytes>& ReplyReader::body() { return parser_->body; }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice {
+namespace sluice::load {
 
 using LoadClock = std::chrono::steady_clock;
 
@@ -46,5 +46,5 @@ class ReplyReader {
   bool began_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_REPLY_H_

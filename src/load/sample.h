@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::load {
 
 struct LoadSample {
   size_t index = 0;
@@ -33,5 +33,5 @@ struct LoadSample {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_SAMPLE_H_

@@ -7,7 +7,7 @@
 #include "src/base/check.h"
 #include "src/base/random.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr uint32_t kFewestGroups = 10;
@@ -163,4 +163,4 @@ RatioEstimate CompareMeans(const GroupedValues& a, const GroupedValues& b) {
   return estimates[0];
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

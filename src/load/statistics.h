@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::load {
 
 // Of all values, none dropped or put in classes. Percentile p of n sorted values x[0..n-1] is x at
 // the place p * (n - 1), and between two places on the line between them (as numpy.percentile does
@@ -55,5 +55,5 @@ std::vector<RatioEstimate> ComparePercentiles(const GroupedValues& a, const Grou
                                               std::span<const double> percentiles);
 RatioEstimate CompareMeans(const GroupedValues& a, const GroupedValues& b);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_STATISTICS_H_

@@ -8,7 +8,7 @@
 
 #include "src/base/printable.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 std::string Seconds(const char* name, const std::optional<double>& value) {
@@ -178,4 +178,4 @@ LoadSummary Summarise(const std::vector<LoadSample>& samples, const Slo& slo) {
   return out;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -12,7 +12,7 @@
 #include "src/load/sample.h"
 #include "src/load/statistics.h"
 
-namespace sluice {
+namespace sluice::load {
 
 // What an answer must keep to be a good one, in seconds; itl: its longest gap.
 struct Slo {
@@ -60,5 +60,5 @@ struct LoadSummary {
 
 LoadSummary Summarise(const std::vector<LoadSample>& samples, const Slo& slo);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_SUMMARY_H_

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 constexpr size_t kHalvings = 2;
@@ -54,4 +54,4 @@ void Sweep::Tell(bool fine) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -8,7 +8,7 @@
 
 #include "src/load/summary.h"
 
-namespace sluice {
+namespace sluice::load {
 
 constexpr double kKeepsUp = 0.9;      // answers by arrivals; see LoadSummary::kept_up
 constexpr double kMostFailed = 0.01;  // of the requests
@@ -38,5 +38,5 @@ class Sweep {
   size_t steps_ = 0, halvings_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_SWEEP_H_

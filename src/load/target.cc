@@ -5,7 +5,7 @@
 
 #include "src/base/printable.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 Status Wrong(const std::string& url, const std::string& what) {
@@ -75,4 +75,4 @@ Result<Target> ParseTarget(const std::string& url) {
   return t;
 }
 
-}  // namespace sluice
+}  // namespace sluice::load

@@ -6,7 +6,7 @@
 
 #include "src/base/status.h"
 
-namespace sluice {
+namespace sluice::load {
 
 struct Target {
   std::string url;  // as it was given
@@ -23,5 +23,5 @@ struct Target {
 // Error: another scheme, no host, a user name, a query.
 Result<Target> ParseTarget(const std::string& url);
 
-}  // namespace sluice
+}  // namespace sluice::load
 #endif  // SLUICE_SRC_LOAD_TARGET_H_

@@ -6,7 +6,7 @@
 
 #include "src/load/statistics.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 std::vector<double> Gaps(Arrivals arrivals, size_t count) {
@@ -59,4 +59,4 @@ TEST(ArrivalsTest, AllAtOnceAndListed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::load

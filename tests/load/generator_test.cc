@@ -12,7 +12,7 @@
 #include "src/load/summary.h"
 #include "tests/load/scripted_server.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 class LoadTest : public testing::Test {
@@ -237,4 +237,4 @@ TEST_F(LoadTest, NobodyThere) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::load

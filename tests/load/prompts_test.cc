@@ -8,7 +8,7 @@
 
 #include "src/load/statistics.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 Lengths Parsed(const std::string& text) {
@@ -151,4 +151,4 @@ TEST(PromptFilesTest, TracesInBothForms) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::load

@@ -7,7 +7,7 @@
 
 #include "src/base/random.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 TEST(StatisticsTest, PercentilesLieOnTheLineBetweenValues) {
@@ -84,4 +84,4 @@ TEST(StatisticsTest, AFewValuesHaveNoInterval) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::load

@@ -8,7 +8,7 @@
 #include "src/load/reply.h"
 #include "src/load/target.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 using std::chrono::milliseconds;
@@ -237,4 +237,4 @@ TEST(TargetTest, UrlsAreTakenApart) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::load

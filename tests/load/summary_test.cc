@@ -9,7 +9,7 @@
 #include "src/load/load_result.h"
 #include "src/load/sweep.h"
 
-namespace sluice {
+namespace sluice::load {
 namespace {
 
 // An answer of `tokens` tokens, the first after `first_s`, then every `gap_s`.
@@ -213,4 +213,4 @@ TEST(CompareTest, SaysWhatIsNoise) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::load
