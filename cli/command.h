@@ -26,6 +26,7 @@ void AddServe(CLI::App& app, int* exit_code);
 void AddRun(CLI::App& app, int* exit_code);
 void AddChat(CLI::App& app, int* exit_code);
 void AddBench(CLI::App& app, int* exit_code);
+void AddLoad(CLI::App& app, int* exit_code);
 void AddEval(CLI::App& app, int* exit_code);
 void AddTokenize(CLI::App& app, int* exit_code);
 void AddTemplate(CLI::App& app, int* exit_code);

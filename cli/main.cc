@@ -51,8 +51,9 @@ int Main(int argc, char** argv) {
       "sluice help COMMAND shows the flags of a command and an example.\n"
       "Example:\n  sluice run -p \"The capital of France is\"");
   int exit_code = kExitOk;
-  for (auto add : {AddRun, AddChat, AddServe, AddBench, AddEval, AddPerplexity, AddTokenize,
-                   AddTemplate, AddInspect, AddDoctor, AddModels, AddPull}) {
+  for (auto add :
+       {AddRun, AddChat, AddServe, AddBench, AddLoad, AddEval, AddPerplexity, AddTokenize,
+        AddTemplate, AddInspect, AddDoctor, AddModels, AddPull}) {
     add(app, &exit_code);
   }
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cli/svg.h"
+
 namespace sluice {
 namespace {
 
@@ -12,55 +14,11 @@ constexpr double kLeft = 76, kRight = 24, kTop = 64, kBottom = 58;
 constexpr double kLetter = 6.6;  // a letter's width, about
 constexpr double kLine = 16;     // between lines of text
 
-// Of the light and the dark scheme: after Okabe and Ito's, which the colour-blind can tell apart.
-struct Colour {
-  const char *light, *dark;
-};
-constexpr Colour kSeriesColours[] = {{"#0072b2", "#56b4e9"}, {"#d55e00", "#ff9b4a"},
-                                     {"#009e73", "#2fd6a3"}, {"#aa4499", "#e08ad0"},
-                                     {"#997700", "#e6c84f"}, {"#333333", "#d0d0d0"}};
-constexpr size_t kColours = std::size(kSeriesColours);  // series beyond share them again
-
 template <class... T>
 std::string Printf(const char* format, T... values) {
   char buffer[400];
   std::snprintf(buffer, sizeof(buffer), format, values...);
   return buffer;
-}
-
-// Text between tags.
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
-// Classes: s0, s1 ... lines of a series, f0, f1 ... its areas and text. No CSS variables: some
-// renderers (librsvg) do not know them.
-std::string Style() {
-  std::string light =
-      ".page{fill:#ffffff}.text{fill:#24292f}.soft{fill:#57606a}"
-      ".grid{stroke:#d8dee4}.axis{stroke:#57606a}";
-  std::string dark =
-      ".page{fill:#0d1117}.text{fill:#e6edf3}.soft{fill:#9da7b3}"
-      ".grid{stroke:#2a313a}.axis{stroke:#9da7b3}";
-  for (size_t i = 0; i < kColours; ++i) {
-    const Colour& c = kSeriesColours[i];
-    light += Printf(".s%zu{stroke:%s;fill:none}.f%zu{fill:%s}", i, c.light, i, c.light);
-    dark += Printf(".s%zu{stroke:%s;fill:none}.f%zu{fill:%s}", i, c.dark, i, c.dark);
-  }
-  return "text{font:12px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}\n" + light +
-         "\n@media (prefers-color-scheme:dark){" + dark + "}\n";
 }
 
 // A logarithmic axis over whole decades.
@@ -138,10 +96,10 @@ class Drawing {
   }
   void Write(const char* kind, double x, double y, const std::string& text, const char* more = "") {
     out_ += Printf("<text class=\"%s\" x=\"%.1f\" y=\"%.1f\"%s>", kind, x, y, more) +
-            Escaped(text) + "</text>\n";
+            MarkupText(text) + "</text>\n";
   }
   std::string ColourClass(size_t series, const char* kind) const {
-    return Printf("%s%zu", kind, series % kColours);
+    return Printf("%s%zu", kind, series % kSvgColours);
   }
 
   void Frame(const std::string& title) {
@@ -149,7 +107,8 @@ class Drawing {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
         "height=\"%.0f\" role=\"img\">\n",
         kWidth, kHeight, kWidth, kHeight);
-    out_ += "<title>Roofline: " + Escaped(title) + "</title>\n<style>" + Style() + "</style>\n";
+    out_ +=
+        "<title>Roofline: " + MarkupText(title) + "</title>\n<style>" + SvgStyle() + "</style>\n";
     out_ += Printf("<rect class=\"page\" width=\"%.0f\" height=\"%.0f\"/>\n", kWidth, kHeight);
     Write("text", kLeft, 26, title, " style=\"font-size:15px;font-weight:600\"");
     const double right = kWidth - kRight, bottom = kHeight - kBottom;

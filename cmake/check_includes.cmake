@@ -4,9 +4,11 @@ cmake_minimum_required(VERSION 3.22)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
 # Bottom first: a layer includes itself and what stands before it.
-set(layers simd quant src/base src/machine src/file src/text src/model src/engine src/server cli)
+set(layers simd quant src/base src/machine src/file src/text src/model src/engine src/server src/load cli)
 # Not even the layers below: our own code depends on nothing there.
 set(alone_src/base simd quant)
+# The load client knows servers by their APIs only.
+set(alone_src/load simd quant src/machine src/file src/text src/model src/engine src/server)
 
 function(complain file text)
   file(RELATIVE_PATH file ${root} ${file})
