@@ -202,6 +202,7 @@ bool Engine::MakeRoom() {
 
 void Engine::Preempt(Sequence& s) {
   s.kv().Clear();
+  s.PutOff();
   ++s.mutable_stats().preemptions;
   ++done_.preemptions;
   std::erase(running_, &s);

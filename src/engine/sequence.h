@@ -36,6 +36,7 @@ struct TokenEvent {
 };
 
 struct Request {
+  std::string request_id;       // the client's name for it; empty: none
   std::vector<int32_t> prompt;  // ids, at least one
   SamplerOptions sampler;
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
@@ -111,8 +112,11 @@ class Sequence {
   bool shifted() const { return shifted_; }
   bool cacheable() const { return request_.use_cache && !shifted_; }
 
+  // In the running batch; not before its first pass, nor while it is put off.
+  bool running() const { return running_; }
   // Leaves the queue: what it waited, the first time.
   void StartedRunning();
+  void PutOff() { running_ = false; }
   // What was found of it among the prefixes that are kept.
   void SetCacheMatch(const PrefixCache::Match& match);
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
@@ -149,7 +153,7 @@ class Sequence {
   SequenceStats stats_;
   std::chrono::steady_clock::time_point added_;
   size_t checkpoint_ = 0;
-  bool decoding_ = false, shifted_ = false, ran_ = false;
+  bool decoding_ = false, shifted_ = false, ran_ = false, running_ = false;
   FinishReason finish_ = FinishReason::kNone;
   Status error_;
   std::atomic<bool> cancelled_ = false;
