@@ -202,7 +202,7 @@ class Frame {
   void AddGauge(std::string_view title, Number share, Style style, const std::string& text) {
     if (left() == 0) return;
     LineBuilder line = Titled(title);
-    const size_t cells = std::clamp<size_t>(size_.width / 3, 10, 60);
+    const size_t cells = std::clamp<size_t>(size_.width / 4, 10, 60);
     const BarPart part{share.value_or(0), style};
     line.AddBar(cells, {&part, 1}).Add(" " + Fit(PercentText(share), 5, false, size_.utf8) + "  ");
     line.Add(text);
@@ -236,7 +236,7 @@ class Frame {
              CountText(row->generated_tokens) +
                  (row->max_tokens ? " of " + CountText(row->max_tokens) : "") + " tokens");
     if (row->ceiling) {
-      AddGauge("ceiling", row->ceiling, Style::kGood, "of the bandwidth, while it decodes");
+      AddGauge("ceiling", row->ceiling, Style::kGood, "of the bandwidth");
     }
     AddFact("speed", "prefill " + RateText(row->prefill_tok_s) + " tok/s, decode " +
                          RateText(row->decode_tok_s) + " tok/s");

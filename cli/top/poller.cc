@@ -1,9 +1,8 @@
 #include "cli/top/poller.h"
 
-#include <pthread.h>
+#include <signal.h>
 
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 namespace sluice::top {

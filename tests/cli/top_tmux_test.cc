@@ -166,8 +166,11 @@ TEST_F(TopTmuxTest, WithoutColoursAndInAscii) {
     ASSERT_TRUE(c == '\n' || (' ' <= c && c <= '~')) << terminal.Text();
   }
   const std::string codes = terminal.Codes();
-  for (const char* colour : {"\x1b[3", "\x1b[9", "\x1b[4", ";3", ";4"}) {
-    EXPECT_EQ(codes.find(std::string(colour)), std::string::npos) << colour + 1 << "\n" << codes;
+  for (const char* before : {"\x1b[", ";"}) {
+    for (const char* colour : {"30", "31", "32", "33", "34", "35", "36", "37", "9", "40", "41",
+                               "42", "43", "44", "45", "46", "47", "38", "48"}) {
+      EXPECT_EQ(codes.find(std::string(before) + colour), std::string::npos) << colour << codes;
+    }
   }
 }
 
