@@ -35,6 +35,7 @@ void AddInspect(CLI::App& app, int* exit_code);
 void AddDoctor(CLI::App& app, int* exit_code);
 void AddModels(CLI::App& app, int* exit_code);
 void AddPull(CLI::App& app, int* exit_code);
+void AddTop(CLI::App& app, int* exit_code);
 
 // Prints "sluice COMMAND: message" on stderr; the exit code that fits.
 int ReportError(const std::string& command, const Status& status);

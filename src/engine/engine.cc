@@ -218,6 +218,7 @@ bool Engine::MakeRoom() {
 
 void Engine::Preempt(Sequence& s) {
   s.DropComputed();
+  s.PutOff();
   ++s.mutable_stats().preemptions;
   ++done_.preemptions;
   std::erase(running_, &s);

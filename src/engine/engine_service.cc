@@ -62,6 +62,7 @@ bool EngineService::TakeInbox() {
   {
     std::unique_lock lock(mutex_);
     snapshot_ = engine_->snapshot();
+    for (const auto& [id, sequence] : sequences_) live_.Update(id, *sequence);
     // The ceiling, in the first idle moment: half a second, for which nobody waits at the start.
     if (inbox_.empty() && sequences_.empty() && !stop_ && read_bandwidth_gb_s_ < 0) {
       lock.unlock();
@@ -99,6 +100,7 @@ void EngineService::RemoveFinished() {
     const SequenceStats& stats = sequence->stats();
     {
       const std::lock_guard lock(mutex_);
+      live_.Remove(it->first);
       request_s_ += 0.2 * (stats.prefill_s + stats.decode_s - request_s_);
     }
     engine_->Remove(sequence);
@@ -129,6 +131,7 @@ Result<std::vector<uint64_t>> EngineService::Submit(std::vector<Request> request
 // Under the lock.
 uint64_t EngineService::Arrive(Request request) {
   ++pending_;
+  live_.Add(next_id_, request, LiveRequests::Clock::now());
   inbox_.push_back({next_id_, std::move(request)});
   return next_id_++;
 }
@@ -148,6 +151,18 @@ void EngineService::Cancel(uint64_t id) {
   wake_.notify_one();
 }
 
+size_t EngineService::CancelRequest(std::string_view request_id) {
+  size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::vector<uint64_t> ids = live_.WithRequestId(request_id);
+    cancellations_.insert(cancellations_.end(), ids.begin(), ids.end());
+    count = ids.size();
+  }
+  if (count > 0) wake_.notify_one();
+  return count;
+}
+
 int EngineService::RetryAfterSeconds() const {
   const std::lock_guard lock(mutex_);
   const double ahead =
@@ -160,6 +175,11 @@ EngineSnapshot EngineService::snapshot() const {
   EngineSnapshot s = snapshot_;
   s.waiting += inbox_.size();
   return s;
+}
+
+std::vector<LiveRequest> EngineService::requests() const {
+  const std::lock_guard lock(mutex_);
+  return live_.List(snapshot_.read_bandwidth_gb_s * 1e9, LiveRequests::Clock::now());
 }
 
 }  // namespace sluice

@@ -13,12 +13,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "src/base/status.h"
 #include "src/engine/engine.h"
+#include "src/engine/live_requests.h"
 
 namespace sluice {
 
@@ -52,10 +54,15 @@ class EngineService {
   // for it. Checked before. kCancelled: the service ends.
   Result<uint64_t> SubmitNext(Request request);
   void Cancel(uint64_t id);  // before its next step; unknown ids are ignored
+  // Every request of this Request::request_id; how many there were.
+  size_t CancelRequest(std::string_view request_id);
   // Until a request that comes now would start, from how long the last ones took; at least 1.
   int RetryAfterSeconds() const;
   // Of the last step. Any thread, no wait for a step.
   EngineSnapshot snapshot() const;
+  // All that run or wait, in order of arrival, as the last step left them. Any thread, no wait for
+  // a step.
+  std::vector<LiveRequest> requests() const;
   size_t pending() const { return pending_.load(); }  // requests that run or wait
 
  private:
@@ -84,6 +91,7 @@ class EngineService {
   std::vector<Arrival> inbox_;           // guarded by mutex_
   std::vector<uint64_t> cancellations_;  // guarded by mutex_
   EngineSnapshot snapshot_;              // guarded by mutex_
+  LiveRequests live_;                    // guarded by mutex_
   bool stop_ = false;                    // guarded by mutex_
   uint64_t next_id_ = 1;                 // guarded by mutex_
   double request_s_ = 1;  // guarded by mutex_: moving mean of a request's running time

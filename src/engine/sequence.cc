@@ -73,6 +73,7 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
 }
 
 void Sequence::StartedRunning() {
+  running_ = true;
   if (ran_) return;
   ran_ = true;
   stats_.queue_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - added_).count();

@@ -39,6 +39,7 @@ struct TokenEvent {
 };
 
 struct Request {
+  std::string request_id;       // the client's name for it; empty: none
   std::vector<int32_t> prompt;  // ids, at least one
   SamplerOptions sampler;
   size_t max_tokens = SIZE_MAX;  // 0: the prompt is computed and nothing else
@@ -129,8 +130,11 @@ class Sequence {
   // Gives up its keys and values, to be computed again.
   void DropComputed();
 
+  // In the running batch; not before its first pass, nor while it is put off.
+  bool running() const { return running_; }
   // Leaves the queue: what it waited, the first time.
   void StartedRunning();
+  void PutOff() { running_ = false; }
   // What was found of it among the prefixes that are kept.
   void SetCacheMatch(const PrefixCache::Match& match);
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
@@ -180,7 +184,7 @@ class Sequence {
   SequenceStats stats_;
   std::chrono::steady_clock::time_point added_;
   size_t checkpoint_ = 0;
-  bool decoding_ = false, shifted_ = false, ran_ = false, met_end_ = false;
+  bool decoding_ = false, shifted_ = false, ran_ = false, running_ = false, met_end_ = false;
   FinishReason finish_ = FinishReason::kNone;
   Status error_;
   std::atomic<bool> cancelled_ = false;

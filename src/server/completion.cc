@@ -51,6 +51,7 @@ class Running : public std::enable_shared_from_this<Running> {
     for (size_t p = 0; p < call.prompts.size(); ++p) {
       for (size_t i = 0; i < call.n; ++i) {
         Request request = call.options;
+        request.request_id = exchange_->request().request_id;
         request.prompt = call.prompts[p];
         request.sampler.seed += i;
         request.cache_scope = CacheScope(*model_, *exchange_, request.cache_scope);

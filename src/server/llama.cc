@@ -27,20 +27,71 @@ using SharedExchange = std::shared_ptr<Exchange>;
 using ReadRequest = Result<LlamaRequest> (*)(const json::object&,
                                              const std::shared_ptr<ServedModel>&);
 
-json::object NextToken(bool processing) {
-  return {
-      {"has_next_token", processing}, {"has_new_line", false}, {"n_remain", -1}, {"n_decoded", 0}};
+json::object NextToken(const LiveRequest* request) {
+  json::object next{{"has_next_token", request != nullptr},
+                    {"has_new_line", false},
+                    {"n_remain", -1},
+                    {"n_decoded", 0}};
+  if (request == nullptr) return next;
+  next["n_decoded"] = request->generated_tokens;
+  if (request->max_tokens != SIZE_MAX) {
+    next["n_remain"] = request->max_tokens - request->generated_tokens;
+  }
+  return next;
 }
 
-// The engine has no slots; as many as run at once stand for them.
-json::object Slot(const ServedModel& model, size_t id, bool processing) {
-  return {{"id", id},
-          {"id_task", -1},
-          {"n_ctx", model.context()},
-          {"speculative", false},
-          {"is_processing", processing},
-          {"params", LlamaSettings(Request())},
-          {"next_token", NextToken(processing)}};
+// What llama-server's slots do not say.
+json::object Progress(const LiveRequest& request) {
+  return {{"request_id", request.request_id},
+          {"phase", RequestPhaseName(request.phase)},
+          {"prompt_tokens", request.prompt_tokens},
+          {"cached_tokens", request.cached_tokens},
+          {"processed_tokens", request.processed_tokens},
+          {"generated_tokens", request.generated_tokens},
+          {"queue_s", request.queue_s},
+          {"prefill_s", request.prefill_s},
+          {"decode_s", request.decode_s},
+          {"prefill_tok_s", request.prefill_tok_s},
+          {"decode_tok_s", request.decode_tok_s},
+          {"ceiling_ratio", request.ceiling_ratio}};
+}
+
+// `id` -1: of a request that waits; `request` null: free.
+json::object Slot(const ServedModel& model, int64_t id, const LiveRequest* request) {
+  json::object slot{{"id", id},
+                    {"id_task", -1},
+                    {"n_ctx", model.context()},
+                    {"speculative", false},
+                    {"is_processing", request != nullptr && id >= 0},
+                    {"params", LlamaSettings(Request())},
+                    {"next_token", NextToken(request)}};
+  if (request != nullptr) {
+    slot["id_task"] = request->id;
+    slot["sluice"] = Progress(*request);
+  }
+  return slot;
+}
+
+// The engine has no slots; as many as run at once stand for them, the running requests in the first
+// ones in order of arrival. Those who wait follow.
+json::array Slots(const ServedModel& model, bool* free) {
+  const std::vector<LiveRequest> requests = model.engine().requests();
+  const auto queued = [](const LiveRequest& r) { return r.phase == RequestPhase::kQueued; };
+  json::array slots;
+  for (const LiveRequest& request : requests) {
+    if (!queued(request)) {
+      slots.push_back(Slot(model, static_cast<int64_t>(slots.size()), &request));
+    }
+  }
+  const size_t all = std::max<size_t>(1, model.engine().snapshot().max_sequences);
+  *free = slots.size() < all;
+  while (slots.size() < all) {
+    slots.push_back(Slot(model, static_cast<int64_t>(slots.size()), nullptr));
+  }
+  for (const LiveRequest& request : requests) {
+    if (queued(request)) slots.push_back(Slot(model, -1, &request));
+  }
+  return slots;
 }
 
 std::string TokenText(const ServedModel& model, std::optional<int32_t> id) {
@@ -48,7 +99,7 @@ std::string TokenText(const ServedModel& model, std::optional<int32_t> id) {
 }
 
 json::object Props(const ServedModel& model, const std::string& version) {
-  json::object settings = Slot(model, 0, false);
+  json::object settings = Slot(model, 0, nullptr);
   settings["prompt"] = "";
   json::object modalities{{"vision", false}, {"audio", false}};
   json::object caps{{"supports_tools", TemplateKnowsTools(model.chat_source())},
@@ -145,11 +196,7 @@ class LlamaApi {
     for (const LoadedModel& loaded : context_.host->Loaded()) {
       const ServedModel& model = *loaded.model;
       if (!name.empty() && model.name() != name) continue;
-      const EngineSnapshot now = model.engine().snapshot();
-      for (size_t i = 0; i < std::max<size_t>(1, now.max_sequences); ++i) {
-        slots.push_back(Slot(model, i, i < now.running));
-        free = free || i >= now.running;
-      }
+      slots = Slots(model, &free);
       break;
     }
     const std::string_view fail = exchange->request().Query("fail_on_no_slot");
@@ -157,6 +204,21 @@ class LlamaApi {
       return RespondLlamaError(*exchange, 503, "no slot is free");
     }
     RespondLlama(*exchange, slots);
+  }
+
+  // Every choice of the request; what a cancelled stream has got stays its answer.
+  void CancelRequest(const SharedExchange& exchange) {
+    const std::string& id = exchange->request().captures.front();
+    size_t cancelled = 0;
+    for (const LoadedModel& loaded : context_.host->Loaded()) {
+      cancelled += loaded.model->engine().CancelRequest(id);
+    }
+    if (cancelled == 0) {
+      return RespondLlamaError(*exchange, 404,
+                               "no request with this id runs or waits; its id is the X-Request-Id "
+                               "header of its answer, and /slots lists them");
+    }
+    RespondLlama(*exchange, json::object{{"cancelled", cancelled}});
   }
 
   void Health(const SharedExchange& exchange, const char* status) {
@@ -207,6 +269,8 @@ std::vector<Route> LlamaRoutes(const ServerContext& context) {
   add("GET", "/props", [api](const SharedExchange& e) { api->GetProps(e); });
   add("POST", "/props", NotOffered("properties cannot be changed while the server runs"));
   add("GET", "/slots", [api](const SharedExchange& e) { api->GetSlots(e); });
+  add("POST", "/v1/requests/{id}/cancel",
+      [api](const SharedExchange& e) { api->CancelRequest(e); });
   add("POST", "/slots/{id}",
       NotOffered("slots cannot be saved, restored or erased here: finished "
                  "prompts are kept by the prefix cache"));

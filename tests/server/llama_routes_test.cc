@@ -1,10 +1,12 @@
 // llama-server's endpoints from body to answer, over a tiny model and its engine.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <memory>
 
 #include "src/server/dialects.h"
 #include "tests/server/routes.h"
+#include "tests/server/running_server.h"
 #include "tests/server/tiny_served.h"
 
 namespace sluice {
@@ -126,6 +128,95 @@ TEST_F(LlamaRoutesTest, PropsAndSlots) {
   EXPECT_EQ(slots[0].at("is_processing"), false);
   EXPECT_EQ(Get("/slots", {{"fail_on_no_slot", "1"}})->status(), 200);
   EXPECT_EQ(Get("/lora-adapters")->json(), json::array());
+}
+
+// Its client takes the third chunk when the test says so; the engine's thread waits for that.
+class HeldExchange : public RecordedExchange {
+ public:
+  using RecordedExchange::RecordedExchange;
+  void Write(std::string chunk) override {
+    RecordedExchange::Write(std::move(chunk));
+    if (++chunks_ != 3) return;
+    held_.set_value();
+    release_.get_future().wait();
+  }
+  void WaitUntilHeld() { held_.get_future().wait(); }
+  void Release() { release_.set_value(); }
+
+ private:
+  int chunks_ = 0;
+  std::promise<void> held_, release_;
+};
+
+TEST_F(LlamaRoutesTest, SlotsShowRequestsAndTheyCanBeCancelled) {
+  constexpr char kLong[] =
+      R"({"prompt": "hi", "n_predict": 90, "ignore_eos": true, "stream": true})";
+  const auto start = [&](const std::shared_ptr<RecordedExchange>& exchange, const char* id) {
+    exchange->mutable_request().request_id = id;
+    FindRoute(routes_, "POST", "/completion")->handler(exchange);
+  };
+  const auto cancel = [&](const char* id) {
+    const auto exchange = std::make_shared<RecordedExchange>();
+    exchange->mutable_request().captures = {id};
+    FindRoute(routes_, "POST", "/v1/requests/{id}/cancel")->handler(exchange);
+    return exchange;
+  };
+  const auto running = std::make_shared<HeldExchange>(kLong);
+  const auto waiting = std::make_shared<RecordedExchange>(kLong);
+  start(running, "one");
+  running->WaitUntilHeld();
+  start(waiting, "two");
+
+  const json::array slots = Get("/slots")->json().as_array();
+  ASSERT_EQ(slots.size(), 2u);
+  EXPECT_EQ(slots[0].at("id"), 0);
+  EXPECT_EQ(slots[0].at("is_processing"), true);
+  EXPECT_EQ(slots[0].at("next_token").at("has_next_token"), true);
+  const json::object& one = slots[0].at("sluice").as_object();
+  EXPECT_EQ(one.at("request_id"), "one");
+  EXPECT_EQ(one.at("phase"), "decode");
+  EXPECT_EQ(one.at("processed_tokens"), one.at("prompt_tokens"));
+  const auto generated = one.at("generated_tokens").to_number<int64_t>();
+  EXPECT_GT(generated, 0);
+  EXPECT_EQ(slots[0].at("next_token").at("n_decoded"), generated);
+  EXPECT_EQ(slots[0].at("next_token").at("n_remain"), 90 - generated);
+  for (const char* key : {"queue_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s",
+                          "ceiling_ratio", "cached_tokens"}) {
+    EXPECT_TRUE(one.at(key).is_number()) << key;
+  }
+  EXPECT_EQ(slots[1].at("id"), -1);
+  EXPECT_EQ(slots[1].at("is_processing"), false);
+  EXPECT_EQ(slots[1].at("sluice").at("request_id"), "two");
+  EXPECT_EQ(slots[1].at("sluice").at("phase"), "queued");
+  EXPECT_EQ(Get("/slots", {{"fail_on_no_slot", "1"}})->status(), 503);
+
+  EXPECT_EQ(cancel("three")->status(), 404);
+  EXPECT_EQ(cancel("two")->json(), (json::object{{"cancelled", 1}}));
+  EXPECT_EQ(cancel("one")->json(), (json::object{{"cancelled", 1}}));
+  running->Release();
+  ASSERT_TRUE(running->WaitForEnd());
+  ASSERT_TRUE(waiting->WaitForEnd());
+  const json::object last = running->lines("data: ", "\n\n").back();
+  EXPECT_EQ(last.at("stop"), true);
+  EXPECT_EQ(last.at("stop_type"), "none");
+  EXPECT_EQ(last.at("tokens_predicted"), 3);  // the step that ran was its last
+  EXPECT_EQ(waiting->lines("data: ", "\n\n").back().at("tokens_predicted"), 0);
+}
+
+TEST_F(LlamaRoutesTest, ACancelNeedsTheKey) {
+  const std::string none = "POST /v1/requests/a%2Fb/cancel HTTP/1.1\r\nHost: x\r\n";
+  const std::string rest = "Content-Length: 0\r\n\r\n";
+  {
+    RunningServer open({}, LlamaRoutes(context_));
+    EXPECT_EQ(open.Ask(none + rest).status, 404);
+  }
+  HttpOptions options;
+  options.api_keys = {"secret"};
+  RunningServer locked(options, LlamaRoutes(context_));
+  EXPECT_EQ(locked.Ask(none + rest).status, 401);
+  EXPECT_EQ(locked.Ask(none + "Authorization: Bearer other\r\n" + rest).status, 401);
+  EXPECT_EQ(locked.Ask(none + "Authorization: Bearer secret\r\n" + rest).status, 404);
+  EXPECT_EQ(locked.Ask("GET /v1/requests/a/cancel HTTP/1.1\r\nHost: x\r\n\r\n").status, 405);
 }
 
 TEST_F(LlamaRoutesTest, AppliesTheTemplate) {
