@@ -199,6 +199,7 @@ std::vector<Route> LlamaRoutes(const ServerContext& context) {
   add("GET", "/props", [api](const SharedExchange& e) { api->GetProps(e); });
   add("POST", "/props", NotOffered("properties cannot be changed while the server runs"));
   add("GET", "/slots", [api](const SharedExchange& e) { api->GetSlots(e); });
+  routes.back().polled = true;
   add("POST", "/slots/{id}",
       NotOffered("slots cannot be saved, restored or erased here: finished "
                  "prompts are kept by the prefix cache"));
