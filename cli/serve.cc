@@ -17,6 +17,7 @@
 #include "src/server/dialects.h"
 #include "src/server/http_server.h"
 #include "src/server/metrics.h"
+#include "src/server/page.h"
 #include "src/server/served_model.h"
 
 namespace sluice {
@@ -31,7 +32,7 @@ struct ServeFlags {
   uint64_t kv_memory = 0;
   size_t max_sequences = 32, max_queue = 128, max_models = 1;
   double max_stall_ms = 200, keep_alive_s = -1, drain_s = 30;
-  bool no_prefix_cache = false, no_log = false;
+  bool no_prefix_cache = false, no_log = false, no_page = false;
 };
 
 void AddEngineFlags(CLI::App& c, ServeFlags& f) {
@@ -97,6 +98,7 @@ void AddServerFlags(CLI::App& c, ServeFlags& f) {
       ->check(CLI::Range(1, 64));
   add("--drain-seconds", f.drain_s, "On SIGTERM, how long running requests may take to end",
       "Server");
+  c.add_flag("--no-page", f.no_page, "No page for browsers at /")->group("Server");
   c.add_flag("--no-access-log", f.no_log, "No line per request on stderr")->group("Server");
   add("--max-connections", h.max_connections, "Open connections", "Limits");
   add("--max-body-bytes", h.max_body_bytes, "Size of a request's body, such as 32MB", "Limits")
@@ -253,6 +255,7 @@ Status Run(ServeFlags& f) {
   for (auto make : {OpenAiRoutes, OllamaRoutes, LlamaRoutes, MetricsRoutes}) {
     for (Route& route : make(context)) routes.push_back(std::move(route));
   }
+  if (!f.no_page) routes = WithPage(std::move(routes));
   std::function<void(const std::string&)> log;
   if (!f.no_log) log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   HttpServer server(f.http, std::move(routes), std::move(log));

@@ -377,6 +377,7 @@ void HttpConnection::Log() {
       std::chrono::duration<double, std::milli>(current_.end - current_.begin).count();
   // 499: no answer had begun, which no client sees.
   const int status = current_.status == 0 ? 499 : current_.status;
+  if (current_.route != nullptr && current_.route->polled && status < 400) return;
   char number[160];
   std::snprintf(number, sizeof(number), " %d %.1fms", status, ms);
   std::string line = LogValue(current_.method, 32) + " " + LogValue(current_.target, 512) + number;

@@ -33,7 +33,8 @@ struct Route {
   Handler handler;
   Access access = Access::kKey;
   ErrorShape errors = ErrorShape::kOpenAi;
-  bool quick = false;  // runs on the I/O thread: nothing but a few lookups (/health)
+  bool quick = false;   // runs on the I/O thread: nothing but a few lookups (/health)
+  bool polled = false;  // asked again and again by those who watch: only failures are logged
 };
 
 struct HttpOptions {

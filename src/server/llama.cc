@@ -269,6 +269,7 @@ std::vector<Route> LlamaRoutes(const ServerContext& context) {
   add("GET", "/props", [api](const SharedExchange& e) { api->GetProps(e); });
   add("POST", "/props", NotOffered("properties cannot be changed while the server runs"));
   add("GET", "/slots", [api](const SharedExchange& e) { api->GetSlots(e); });
+  routes.back().polled = true;
   add("POST", "/v1/requests/{id}/cancel",
       [api](const SharedExchange& e) { api->CancelRequest(e); });
   add("POST", "/slots/{id}",

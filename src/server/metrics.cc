@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/engine/pass_work.h"
 #include "src/machine/memory_use.h"
 #include "src/server/dialects.h"
 
@@ -305,6 +306,8 @@ void AddOurs(const std::vector<ModelGauges>& models, Exposition& out) {
                [](const ModelGauges& m) { return m.engine.last_step_tokens; });
   out.PerModel("sluice:weight_bytes_per_token", "gauge", "Weights that one token reads.", models,
                [](const ModelGauges& m) { return m.weight_bytes_per_token; });
+  out.PerModel("sluice:macs_per_token", "gauge", "Multiply-adds of one token in the matrices.",
+               models, [](const ModelGauges& m) { return m.macs_per_token; });
   out.PerModel("sluice:decode_read_bytes_total", "counter",
                "Weights, keys and values read by pure decode passes.", models,
                [](const ModelGauges& m) { return m.engine.decode_bytes; });
@@ -373,17 +376,31 @@ std::string Metrics::Text(const std::vector<ModelGauges>& models, const HttpCoun
   return std::move(out).text();
 }
 
+namespace {
+
+double MacsPerToken(const ModelRunner& runner) {
+  double macs = 0;
+  for (const auto& kernel : WorkCounter(runner.model(), runner.kv_type()).kernels()) {
+    macs += kernel.macs + kernel.output_macs;
+  }
+  return macs;
+}
+
+}  // namespace
+
 std::vector<Route> MetricsRoutes(const ServerContext& context) {
   Route route;
   route.method = "GET";
   route.path = "/metrics";
   route.access = Access::kMetrics;
+  route.polled = true;
   route.handler = [context](std::shared_ptr<Exchange> exchange) {
     std::vector<ModelGauges> models;
     for (const LoadedModel& loaded : context.host->Loaded()) {
       const ServedModel& model = *loaded.model;
       models.push_back({model.name(), model.engine().snapshot(),
-                        static_cast<double>(model.runner().model().WeightBytesPerToken())});
+                        static_cast<double>(model.runner().model().WeightBytesPerToken()),
+                        MacsPerToken(model.runner())});
     }
     exchange->Respond({200,
                        "text/plain; version=0.0.4; charset=utf-8",

@@ -29,6 +29,7 @@ struct ModelGauges {
   std::string model;
   EngineSnapshot engine;
   double weight_bytes_per_token = 0;
+  double macs_per_token = 0;  // multiply-adds of its matrices, logits included
 };
 
 class Metrics {

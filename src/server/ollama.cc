@@ -204,7 +204,8 @@ Handler Running() {
   return [](const SharedExchange& exchange) {
     HttpResponse response;
     response.content_type = "text/plain; charset=utf-8";
-    response.body = "Ollama is running";  // what clients look for
+    response.body = "Ollama is running";      // what clients look for
+    response.headers = {{"Vary", "Accept"}};  // browsers may get a page
     exchange->Respond(std::move(response));
   };
 }

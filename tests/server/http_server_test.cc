@@ -354,6 +354,23 @@ TEST(HttpServer, LogLines) {
   EXPECT_EQ(s.LogWith("/get").find("model="), std::string::npos);
 }
 
+TEST(HttpServer, PolledRoutesAreLoggedWhenTheyFail) {
+  Route route;
+  route.method = "GET";
+  route.path = "/watched";
+  route.polled = true;
+  route.handler = [](const auto& x) {
+    HttpResponse response;
+    if (!x->request().Query("fail").empty()) response.status = 503;
+    x->Respond(std::move(response));
+  };
+  RunningServer s({}, {std::move(route)});
+  EXPECT_EQ(s.Get("/watched").status, 200);
+  EXPECT_EQ(s.Get("/watched?fail=1").status, 503);
+  EXPECT_NE(s.LogWith(" 503 ").find("/watched"), std::string::npos);
+  EXPECT_EQ(s.lines().size(), 1u);
+}
+
 TEST(HttpServer, TwoHundredConnectionsAtOnce) {
   RunningServer s;
   std::vector<RawClient> clients;

@@ -121,7 +121,7 @@ class RawClient {
     answer.head = text.substr(0, end + 2);
     answer.status = std::atoi(answer.head.substr(9, 3).c_str());
     received_ = text.substr(end + 4);
-    if (head_only || answer.status == 204 || answer.status == 100) {
+    if (head_only || answer.status == 204 || answer.status == 304 || answer.status == 100) {
       answer.whole = true;
     } else if (answer.Header("Transfer-Encoding") == "chunked") {
       ReadChunks(answer, timeout_ms);
