@@ -66,8 +66,8 @@ class Outputs {
 
 std::string ProgressNote(const RunProgress& p) {
   char text[120];
-  std::snprintf(text, sizeof(text), "%zu in flight, %.1f tok/s%s", p.running,
-                p.seconds > 0 ? static_cast<double>(p.output_tokens) / p.seconds : 0.0,
+  std::snprintf(text, sizeof(text), "%.0f tok/s, %zu in flight%s",
+                p.seconds > 0 ? static_cast<double>(p.output_tokens) / p.seconds : 0.0, p.running,
                 p.failed > 0 ? (", " + std::to_string(p.failed) + " failed").c_str() : "");
   return text;
 }

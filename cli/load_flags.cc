@@ -1,5 +1,6 @@
 #include "cli/load_flags.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -16,6 +17,10 @@ constexpr size_t kUsualRequests = 100;
 constexpr double kSweepSeconds = 30;  // of a rate
 
 Status Wrong(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+uint64_t NewSeed() {
+  return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+}
 
 Result<double> ParseRate(const std::string& text) {
   if (text == "inf") return kAllAtOnce;
@@ -111,7 +116,10 @@ void LoadFlags::AddTo(CLI::App& c) {
       "JSON lines with prompt or messages, and perhaps output_tokens, instead of random tokens",
       "Prompts")
       ->check(NamesAFile);
-  add("--seed", seed, "Of arrivals, lengths and texts", "Prompts")->capture_default_str();
+  add("--seed", seed,
+      "Of arrivals, lengths and texts; without it these are as with 1, and the texts new ones, "
+      "which no prefix cache knows from an earlier run",
+      "Prompts");
   add("--temperature,--temp", temperature, "Of the sampling", "Prompts")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
@@ -164,7 +172,8 @@ Result<LoadPlan> LoadFlags::Plan() const {
   ASSIGN_OR_RETURN(p.output, ParseLengths("--output-tokens", output_tokens));
   p.shared_prefix = shared_prefix;
   p.prefix_groups = prefix_groups;
-  p.seed = seed;
+  p.seed = seed.value_or(1);
+  p.text_seed = seed.value_or(NewSeed());
   plan.description = "prompts of " + p.prompt.Text() + " random tokens";
   if (shared_prefix > 0) {
     plan.description += " behind " + std::to_string(shared_prefix) + " shared ones";
@@ -183,7 +192,8 @@ Result<LoadPlan> LoadFlags::Plan() const {
       plan.description = "prompts and answers as long as " + Printable(trace) + " says";
     }
   }
-  plan.description += ", answers of " + p.output.Text() + " tokens, seed " + std::to_string(seed);
+  plan.description += ", answers of " + p.output.Text() + " tokens";
+  if (seed) plan.description += ", seed " + std::to_string(*seed);
 
   if (!slo.empty()) {
     ASSIGN_OR_RETURN(plan.slo, ParseSlo(slo));

@@ -50,7 +50,7 @@ struct LoadFlags {
   double burstiness = 1, duration_s = 0, timeout_s = 600, temperature = 0;
   double sweep_factor = 1.5, attainment = 90;
   size_t requests = 0, warm_up = 4, shared_prefix = 0, prefix_groups = 1;
-  uint64_t seed = 1;
+  std::optional<uint64_t> seed;
   bool sweep = false, insecure = false, no_ignore_eos = false, json = false;
   std::vector<std::string> outputs, compare;
 

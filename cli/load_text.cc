@@ -160,7 +160,7 @@ std::string LoadStepText(const LoadStep& step, const Slo& slo, bool colour) {
              "\n";
     }
   }
-  out += Printf("in flight  %.1f on average, %zu at most, over %zu connections", s.mean_running,
+  out += Printf("in flight  %.1f on average, %zu at most, over %zu new connections", s.mean_running,
                 s.most_running, step.connections);
   if (step.open && s.requests > 0) {
     out += Printf("; sent p99 %s ms after they were due", Number(1e3 * s.send_lag.p99).c_str());

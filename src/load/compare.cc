@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 
 namespace sluice::load {
 namespace {
 
 constexpr size_t kPieces = 20;
+constexpr double kCachedDiffers = 0.02;
 
 GroupedValues Collect(const LoadStep& step,
                       const std::function<std::vector<double>(const LoadSample&)>& values) {
@@ -78,6 +80,13 @@ std::string Text(const boost::json::value& v) {
   return v.is_string() ? std::string(v.get_string()) : boost::json::serialize(v);
 }
 
+double CachedShare(const LoadStep& step) {
+  const double all = step.summary.prompt_tokens.mean * static_cast<double>(step.summary.ok);
+  return all > 0 ? static_cast<double>(step.summary.cached_tokens) / all : 0;
+}
+
+std::string Percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
+
 void FindDoubts(const LoadResult& a, const LoadResult& b, Comparison* out) {
   const auto differ = [&](const std::string& what, const std::string& x, const std::string& y) {
     if (x != y) out->doubts.push_back(what + " differ: " + x + " and " + y);
@@ -87,6 +96,13 @@ void FindDoubts(const LoadResult& a, const LoadResult& b, Comparison* out) {
   for (const auto& [key, value] : a.settings) {
     const boost::json::value* other = b.settings.if_contains(key);
     differ("settings of --" + std::string(key), Text(value), other ? Text(*other) : "none");
+  }
+  if (!a.steps.empty() && !b.steps.empty()) {
+    const double x = CachedShare(a.steps[0]), y = CachedShare(b.steps[0]);
+    if (std::fabs(x - y) > kCachedDiffers) {
+      out->doubts.push_back("the server had " + Percent(x) + " and " + Percent(y) +
+                            " of the prompts' tokens in its prefix cache");
+    }
   }
   for (const auto& [side, result] : {std::pair{"A", &a}, std::pair{"B", &b}}) {
     for (const LoadStep& step : result->steps) {

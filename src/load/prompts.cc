@@ -36,7 +36,7 @@ size_t PromptSource::Units(size_t tokens) const {
 
 void PromptSource::Append(uint64_t stream, size_t count, LoadPrompt* prompt) const {
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t bits = RandomBits(plan_.seed, stream, i);
+    const uint64_t bits = RandomBits(plan_.text_seed, stream, i);
     if (form_.ids) {
       prompt->ids.push_back(form_.first_id + static_cast<int32_t>(bits % form_.id_count));
     } else {

@@ -36,7 +36,9 @@ struct PromptPlan {
   size_t prefix_groups = 1;
   std::vector<LoadPrompt> texts;  // of a file: taken in turn, instead of random ones
   std::vector<TraceEntry> trace;  // of a file: request i is entry i
-  uint64_t seed = 1;
+  uint64_t seed = 1;              // of lengths
+  // Of texts. What was sent once is in the server's prefix cache: another run needs other texts.
+  uint64_t text_seed = 1;
 };
 
 class PromptSource {

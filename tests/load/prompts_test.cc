@@ -81,6 +81,18 @@ TEST(PromptsTest, IdsHaveTheLengthThatWasDrawn) {
   EXPECT_EQ(all.size(), 200u);  // a server's prefix cache finds nothing
 }
 
+TEST(PromptsTest, OtherTextsOfTheSameLengths) {
+  const PromptSource a = Source(0, 1, true);
+  PromptPlan plan = a.plan();
+  plan.text_seed = 2;
+  PromptSource b(plan);
+  b.set_form(a.form());
+  for (uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(a.Make(i).tokens, b.Make(i).tokens);
+    EXPECT_NE(a.Make(i).ids, b.Make(i).ids);
+  }
+}
+
 TEST(PromptsTest, PrefixesAreShared) {
   const PromptSource source = Source(40, 3, true);
   std::set<std::vector<int32_t>> prefixes, suffixes;

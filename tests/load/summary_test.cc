@@ -209,7 +209,8 @@ TEST(CompareTest, SaysWhatIsNoise) {
   other.model = "n";
   other.settings["prompt-tokens"] = "200";
   other.steps[0].rate = 3;
-  EXPECT_EQ(Compare(ResultOf(a), other).doubts.size(), 3u);
+  other.steps[0].summary.cached_tokens = 6000 / 10;
+  EXPECT_EQ(Compare(ResultOf(a), other).doubts.size(), 4u);
 }
 
 }  // namespace
