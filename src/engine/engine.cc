@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <string>
 
 #include "src/engine/evaluate.h"
@@ -33,7 +34,8 @@ Engine::Engine(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOpti
     : runner_(runner),
       tokenizer_(tokenizer),
       options_(options),
-      cache_(runner.config(), runner.pool()) {}
+      cache_(runner.config(), runner.pool()),
+      meter_(runner) {}
 
 Status Engine::Check(const Request& request) const {
   const size_t vocab = runner_.config().vocab;
@@ -79,6 +81,10 @@ Result<bool> Engine::Step() {
   Forward();
   SampleAll();
   DropFinished();
+  const auto end = Clock::now();
+  text_s_ = std::chrono::duration<double>(end - accounted_).count();
+  accounted_ = end;
+  busy_ = !running_.empty();
   return true;
 }
 
@@ -136,7 +142,9 @@ void Engine::Admit() {
 
 // Takes up what is kept of the sequence's beginning.
 void Engine::Begin(Sequence& s) {
+  const double waited_s = s.stats().work.queue_s;
   s.StartedRunning();
+  done_.stalls[Cause::kQueue] += s.stats().work.queue_s - waited_s;
   s.kv().long_rope = runner_.model().UsesLongRope(s.context().size());
   if (!options_.prefix_cache || !s.cacheable()) return;
   const PrefixCache::Match match = cache_.Adopt(s.context(), ScopeOf(s), s.kv());
@@ -212,10 +220,10 @@ void Engine::Forward() {
   const size_t sampled = plan_.sampled.size(), vocab = runner_.config().vocab;
   logits_.resize(sampled * vocab);
   largest_.resize(sampled * LogitBlocks(vocab));
-  const auto start = Clock::now();
-  runner_.Forward(plan_.batch(), plan_.decode,
-                  sampled == 0 ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
-  const double seconds = SecondsSince(start);
+  if (busy_) done_.stalls[Cause::kOther] += SecondsSince(accounted_);
+  pass_ = meter_.Forward(plan_.batch(), plan_.decode,
+                         sampled == 0 ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()});
+  const double seconds = pass_.seconds;
   LearnSpeed(seconds);
   CountBytes();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
@@ -289,10 +297,10 @@ void Engine::KeepPrefix(Sequence& s, size_t before) {
 // Sequences draw side by side: without top-k a draw looks at every token, milliseconds for a large
 // vocabulary. Everybody waits for all of them, so the time is everybody's.
 void Engine::SampleAll() {
-  if (plan_.sampled.empty()) return;
   const auto start = Clock::now();
-  DrawAll();
+  if (!plan_.sampled.empty()) DrawAll();
   const double seconds = SecondsSince(start);
+  AccountStep(seconds);
   for (Sequence* s : plan_.sampled) {
     if (s->request().max_tokens == 0) {  // wanted its prompt computed and no more
       End(*s, FinishReason::kLength);
@@ -306,6 +314,31 @@ void Engine::SampleAll() {
     done_.generated_tokens += stats.generated_tokens - generated;
     if (reason != FinishReason::kNone) End(*s, reason);
   }
+}
+
+// Before anybody is told of a token, so that who ends knows all of its time.
+void Engine::AccountStep(double draw_s) {
+  const double sampling_s = draw_s + text_s_;
+  done_.stalls += Attribute(pass_, plan_.decode ? ceilings_.decode : ceilings_.prefill);
+  done_.stalls[Cause::kSampling] += sampling_s;
+  done_.throttled_periods += static_cast<uint64_t>(pass_.throttled_periods);
+  const double fade = std::exp(-pass_.seconds);
+  recent_prefill_ *= fade;
+  recent_decode_ *= fade;
+  (plan_.decode ? recent_decode_ : recent_prefill_) += pass_;
+  const auto planned = [&](const Sequence* s) {
+    return std::find(plan_.sequences.begin(), plan_.sequences.end(), s) != plan_.sequences.end();
+  };
+  for (Sequence* s : plan_.sequences) s->Account(&pass_, sampling_s);
+  if (plan_.sequences.size() < running_.size()) {
+    for (Sequence* s : running_) {
+      if (planned(s)) continue;
+      const double waited_s = s->stats().work.queue_s;
+      s->Account(nullptr, 0);
+      done_.stalls[Cause::kQueue] += s->stats().work.queue_s - waited_s;
+    }
+  }
+  accounted_ = Clock::now();
 }
 
 void Engine::DrawAll() {
@@ -328,6 +361,7 @@ void Engine::End(Sequence& s, FinishReason reason) {
     cache_.Keep(s.context(), ScopeOf(s), s.stats().prompt_tokens, true, s.kv());
   }
   s.kv().Clear();
+  s.mutable_stats().work.ceilings = ceilings_;
   s.Finish(reason);
 }
 
@@ -340,6 +374,17 @@ EngineSnapshot Engine::snapshot() const {
   s.pages = runner_.pool().total_pages();
   s.free_pages = runner_.pool().free_pages();
   s.kept_pages = runner_.pool().kept_only();
+  s.read_bandwidth_gb_s = ceilings_.decode.read_gb_s;
+  const PhaseCeilings &p = ceilings_.prefill, &d = ceilings_.decode;
+  if (const double seconds = recent_prefill_.seconds + recent_decode_.seconds; seconds > 0) {
+    const auto share = [&](double CeilingShares::* of) {
+      return (SharesOf(recent_prefill_, p).*of * recent_prefill_.seconds +
+              SharesOf(recent_decode_, d).*of * recent_decode_.seconds) /
+             seconds;
+    };
+    s.recent = {share(&CeilingShares::bandwidth), share(&CeilingShares::compute)};
+    s.recent_read_gb_s = 1e-9 * (recent_prefill_.bytes() + recent_decode_.bytes()) / seconds;
+  }
   return s;
 }
 

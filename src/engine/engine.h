@@ -7,6 +7,7 @@
 #define SLUICE_SRC_ENGINE_ENGINE_H_
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,6 +16,7 @@
 
 #include "src/base/status.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/pass_meter.h"
 #include "src/engine/prefix_cache.h"
 #include "src/engine/scheduler.h"
 #include "src/engine/sequence.h"
@@ -49,6 +51,10 @@ struct EngineSnapshot {
   // Passes of at most 1, 2, 4 ... tokens; the last: of more.
   std::array<uint64_t, kStepSizes> step_sizes{};
   double read_bandwidth_gb_s = 0;  // of the decode threads; 0: not measured (yet)
+  StallTimes stalls;               // of all steps; queue: of all requests
+  CeilingShares recent;            // about the last second of passes
+  double recent_read_gb_s = 0;
+  uint64_t throttled_periods = 0;  // that passes lost time to
 };
 
 class Engine {
@@ -66,6 +72,9 @@ class Engine {
   // One step; false: no sequence is running or waiting. Finished sequences have given their pages
   // back.
   Result<bool> Step();
+  // What the causes of lost time are told by, once measured; bytes divide it before.
+  void SetCeilings(const Ceilings& ceilings) { ceilings_ = ceilings; }
+  const Ceilings& ceilings() const { return ceilings_; }
   EngineSnapshot snapshot() const;
 
  private:
@@ -79,6 +88,7 @@ class Engine {
   void Preempt(Sequence& s);
   void Forward();
   void Account(const BatchSegment& segment, Sequence& s, double seconds);
+  void AccountStep(double draw_s);
   void LearnSpeed(double seconds);
   void CountBytes();
   void KeepPrefix(Sequence& s, size_t before);
@@ -99,6 +109,14 @@ class Engine {
   std::vector<float> largest_;            // [sampled][LogitBlocks(vocab)]
   EngineSnapshot done_;                   // the counters of it
   double row_s_ = 0, decode_step_s_ = 0;  // moving means: one row of a prompt, a pure decode pass
+
+  PassMeter meter_;
+  Ceilings ceilings_;
+  PassTotals pass_;                            // the latest
+  PassTotals recent_prefill_, recent_decode_;  // fading within a second of passes
+  double text_s_ = 0;                          // of the latest step, after its tokens were drawn
+  std::chrono::steady_clock::time_point accounted_;  // end of the latest step
+  bool busy_ = false;                                // ... after which sequences were running
 };
 
 }  // namespace sluice

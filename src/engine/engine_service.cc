@@ -62,13 +62,14 @@ bool EngineService::TakeInbox() {
   {
     std::unique_lock lock(mutex_);
     snapshot_ = engine_->snapshot();
-    // The ceiling, in the first idle moment: half a second, for which nobody waits at the start.
-    if (inbox_.empty() && sequences_.empty() && !stop_ && read_bandwidth_gb_s_ < 0) {
+    // The ceilings, in the first idle moment: under a second, for which nobody waits at the start.
+    if (inbox_.empty() && sequences_.empty() && !stop_ && !measured_) {
+      measured_ = true;
       lock.unlock();
-      read_bandwidth_gb_s_ = runner_->ReadBandwidth();
+      engine_->SetCeilings(runner_->MeasureCeilings());
       lock.lock();
+      snapshot_ = engine_->snapshot();
     }
-    snapshot_.read_bandwidth_gb_s = std::max(read_bandwidth_gb_s_, 0.0);
     wake_.wait(lock, [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); });
     arrivals.swap(inbox_);
     cancellations.swap(cancellations_);

@@ -18,6 +18,7 @@
 #include "src/engine/logprobs.h"
 #include "src/engine/prefix_cache.h"
 #include "src/engine/sampler.h"
+#include "src/engine/stats.h"
 #include "src/engine/stop_matcher.h"
 #include "src/model/kv_cache.h"
 #include "src/text/grammar/token_constraint.h"
@@ -81,6 +82,7 @@ struct SequenceStats {
   double prefill_s = 0, decode_s = 0;
   uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
   uint64_t logits_hash = 0;   // of all logits sampled from, in order
+  RequestWork work;           // all its time, by where it went
 };
 
 class Sequence {
@@ -111,12 +113,16 @@ class Sequence {
   bool shifted() const { return shifted_; }
   bool cacheable() const { return request_.use_cache && !shifted_; }
 
-  // Leaves the queue: what it waited, the first time.
+  // Leaves the queue; queue_s is what it waited the first time.
   void StartedRunning();
   // What was found of it among the prefixes that are kept.
   void SetCacheMatch(const PrefixCache::Match& match);
   // Where an earlier prompt parted from this one, if its window was not kept there; 0: nowhere.
   size_t checkpoint() const { return checkpoint_; }
+
+  // The time since the last call (or since it started to run) went to this pass and `sampling_s`,
+  // what is left to scheduling; null: the pass had no row of this sequence.
+  void Account(const PassTotals* pass, double sampling_s);
 
   // Draws the next token. Any one worker of the team: sequences of a step draw side by side.
   void Draw(const Logits& logits);
@@ -148,6 +154,7 @@ class Sequence {
   std::string text_;
   SequenceStats stats_;
   std::chrono::steady_clock::time_point added_;
+  std::chrono::steady_clock::time_point accounted_;  // until then work has all of its time
   size_t checkpoint_ = 0;
   bool decoding_ = false, shifted_ = false, ran_ = false;
   FinishReason finish_ = FinishReason::kNone;

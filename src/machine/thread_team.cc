@@ -384,8 +384,9 @@ void ThreadTeam::State::BindWorker(int index) {
   }();
   thread_local uint64_t bound_serial = 0;
   thread_local int bound_place = -1;
-  if (!bind) return;
   WorkerPlace& place = places[static_cast<size_t>(index)];
+  place.tid.store(tid, std::memory_order_relaxed);
+  if (!bind) return;
   const bool anywhere = moving.load(std::memory_order_relaxed);
   const int where = anywhere ? -2 : index;
   if (bound_serial != serial || bound_place != where) {
@@ -395,7 +396,6 @@ void ThreadTeam::State::BindWorker(int index) {
     (void)BindThisThread(anywhere ? shared_cpus : bindings[seat]);
   }
   // Last: from here on others may trade places with this worker.
-  place.tid.store(tid, std::memory_order_relaxed);
   place.cpu_clock.store(cpu_clock, std::memory_order_relaxed);
   place.region.store(started.value.load(std::memory_order_relaxed), std::memory_order_release);
 }
@@ -554,6 +554,21 @@ uint64_t ThreadTeam::lost_ns() const {
   uint64_t sum = 0;
   for (const auto& mine : state_->times) sum += mine.lost_ns.load(std::memory_order_relaxed);
   return sum;
+}
+
+uint64_t ThreadTeam::slept_ns() const {
+  uint64_t sum = 0;
+  for (const auto& mine : state_->times) sum += mine.slept_ns.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::vector<int> ThreadTeam::ThreadIds() const {
+  std::vector<int> ids;
+  for (const WorkerPlace& place : state_->places) {
+    const int tid = place.tid.load(std::memory_order_relaxed);
+    if (tid != 0) ids.push_back(tid);
+  }
+  return ids;
 }
 
 void ThreadTeam::LetWorkersMove(bool moving) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/engine/engine.h"
+#include "src/engine/memory_audit.h"
 #include "src/server/http_server.h"
 
 namespace sluice {
@@ -29,6 +30,8 @@ struct ModelGauges {
   std::string model;
   EngineSnapshot engine;
   double weight_bytes_per_token = 0;
+  double weights_resident = 1;  // share in RAM
+  NodeAudit nodes;
 };
 
 class Metrics {
