@@ -88,8 +88,7 @@ class Group:
 
 class Quota:
     def __init__(self, options):
-        cpus = max(0.5, options.threads / 2)
-        quota = int(cpus * 100_000)
+        quota = int(options.quota / 100 * options.threads * 100_000)
         self.group = Group("cpu", [("cpu.cfs_period_us", "100000"),
                                    ("cpu.cfs_quota_us", str(quota))],
                            [("cpu.max", f"{quota} 100000")])
@@ -198,6 +197,8 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--decode", type=int, default=128, help="tokens")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--quota", type=float, default=50,
+                        help="percent of the threads' CPUs; less where others leave them no more")
     parser.add_argument("--tolerance", type=float, default=0.4,
                         help="how far named may be from longer, of longer (with 0.1 s on top)")
     parser.add_argument("--check", action="store_true",

@@ -25,6 +25,7 @@ PassMeter::PassMeter(ModelRunner& runner)
       counter_(runner.model(), runner.kv_type()),
       nominal_ghz_(NominalClockGhz()),
       since_glance_s_(kGlanceEvery) {
+  runner.team().Run([](Worker&) {});  // from now on every worker's thread is known
   (void)lost_.Next(runner.team().ThreadIds());
 }
 
