@@ -1,6 +1,7 @@
 #include "src/engine/engine_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <new>
 #include <utility>
@@ -124,6 +125,7 @@ Result<std::vector<uint64_t>> EngineService::Submit(std::vector<Request> request
     pending_ += requests.size();
     for (Request& request : requests) {
       ids.push_back(next_id_++);
+      request.arrived = std::chrono::steady_clock::now();
       inbox_.push_back({ids.back(), std::move(request)});
     }
   }

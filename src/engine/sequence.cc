@@ -65,7 +65,7 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
       sampler_(request_.sampler, vocab),
       decoder_(tokenizer, true, StreamDecoder::Start::kContinuation),
       stops_(request_.stop),
-      added_(Clock::now()),
+      added_(request_.arrived == Clock::time_point() ? Clock::now() : request_.arrived),
       accounted_(added_) {
   for (int32_t id : context_) sampler_.Accept(id);
   stats_.prompt_tokens = context_.size();

@@ -52,7 +52,8 @@ struct Request {
   int logprobs = -1;         // >= 0: log-probabilities, with that many alternatives
   bool use_cache = true;     // of prefixes: reads it and leaves its own there
   uint64_t cache_scope = 0;  // prefixes are shared within one scope only
-  std::shared_ptr<TokenConstraint> constraint;  // of this sequence alone; null: anything goes
+  std::shared_ptr<TokenConstraint> constraint;    // of this sequence alone; null: anything goes
+  std::chrono::steady_clock::time_point arrived;  // the queue counts from then; unset: from Add
   std::function<void(const TokenEvent&)> on_token;
   // Positions of the prompt that are computed, after each pass until the first token.
   std::function<void(size_t processed)> on_prefill;
@@ -78,7 +79,7 @@ struct SequenceStats {
   size_t prefill_rows = 0;   // computed before the first token
   size_t decode_passes = 0;  // that ended in a token
   size_t preemptions = 0;    // times its keys and values were given up and computed again
-  double queue_s = 0;        // from Add to the first pass
+  double queue_s = 0;        // from its arrival to the first pass
   double prefill_s = 0, decode_s = 0;
   uint64_t decode_bytes = 0;  // weights and keys and values read by the decode passes
   uint64_t logits_hash = 0;   // of all logits sampled from, in order

@@ -135,6 +135,19 @@ TEST_F(AccountingTest, CancelledBeforeItRanWasOnlyWaiting) {
   EXPECT_EQ(stalls[Cause::kQueue], stalls.sum());
 }
 
+TEST_F(AccountingTest, TheQueueCountsFromTheArrival) {
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 2;
+  request.arrived = Clock::now() - std::chrono::seconds(5);
+  Result<Sequence*> s = engine_->Add(std::move(request));
+  ASSERT_TRUE(s.ok());
+  RunAll();
+  EXPECT_GE((*s)->stats().queue_s, 5);
+  EXPECT_GE((*s)->stats().work.queue_s, 5);
+  EXPECT_LT((*s)->stats().work.queue_s, (*s)->stats().work.Stalls().sum());
+}
+
 TEST_F(AccountingTest, TheEnginesTotalsAreItsSteps) {
   const auto begin = Clock::now();
   Add(40, 40, 1);
