@@ -53,11 +53,18 @@ PassTotals PassMeter::Forward(const Batch& batch, bool decode, const LogitsOut& 
 }
 
 LostEvidence PassMeter::ExplainLost(TeamTime* t) {
-  if (t->lost_s < std::max(kLeastLost, kLeastLostShare * t->workers * t->wall_s)) {
+  const double least_s = std::max(kLeastLost, kLeastLostShare * t->workers * t->wall_s);
+  if (t->lost_s + t->slept_s < least_s) {
     t->preempted_s = t->lost_s;
     return {};
   }
   const LostEvidence evidence = lost_.Next(runner_.team().ThreadIds());
+  // A worker that was woken in a barrier and got no CPU counts as asleep until it does.
+  const double kept_s = std::max(evidence.ready_s, evidence.throttling.seconds);
+  const double woken_s = std::clamp(kept_s - t->lost_s, 0.0, t->slept_s);
+  t->lost_s += woken_s;
+  t->slept_s -= woken_s;
+  t->waited_s -= woken_s;
   const LostCauses causes = SplitLost(t->lost_s, evidence);
   t->throttled_s = causes.throttled_s;
   t->preempted_s = causes.preempted_s;

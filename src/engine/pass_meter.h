@@ -1,8 +1,8 @@
 // Runs a model's passes and says of each what it did and what it lost: the
 // counters behind stats.h. Always on: a pass that loses nothing pays two looks
 // at the clock, a few loads for each worker and some arithmetic, under 1 us on a
-// few cores; one that loses at least a quarter of a millisecond asks the system
-// why, about 20 us. Called by the thread that leads the team.
+// few cores; one that loses or sleeps at least a quarter of a millisecond and 2 %
+// asks the system why, about 20 us. Called by the thread that leads the team.
 #ifndef SLUICE_SRC_ENGINE_PASS_METER_H_
 #define SLUICE_SRC_ENGINE_PASS_METER_H_
 

@@ -25,16 +25,12 @@ bool ReadReady(int file, uint64_t* ready_ns) {
 LostCauses SplitLost(double lost_s, const LostEvidence& e) {
   LostCauses causes;
   const bool disk = e.major_faults > 0 || e.disk_reads > 0;
-  const bool told = e.ready_s >= 0;
-  const double ready = told ? std::min(lost_s, e.ready_s) : lost_s;
-  causes.throttled_s = std::min(ready, e.throttling.seconds);
-  const double rest = ready - causes.throttled_s, blocked = lost_s - ready;
-  if (told) {
-    causes.preempted_s = rest + (disk ? 0 : blocked);
-    causes.page_faults_s = disk ? blocked : 0;
-  } else {
-    (disk ? causes.page_faults_s : causes.preempted_s) = rest;
-  }
+  causes.throttled_s = std::min(lost_s, e.throttling.seconds);
+  const double rest = lost_s - causes.throttled_s;
+  const double ready =
+      e.ready_s < 0 ? 0 : std::min(rest, std::max(0.0, e.ready_s - causes.throttled_s));
+  causes.page_faults_s = disk ? rest - ready : 0;
+  causes.preempted_s = rest - causes.page_faults_s;
   return causes;
 }
 

@@ -3,8 +3,9 @@
 // Asked by the thread that leads the team, after a pass that lost time.
 //
 // How it is told: the kernel counts for each thread how long it was ready to run
-// and had no CPU (/proc/self/task/TID/schedstat, its second number). A quota's
-// stops are in there too; the control group says how long they were (cpu.stat).
+// and had no CPU (/proc/self/task/TID/schedstat, its second number), the control
+// group how long a quota stopped it (cpu.stat). Before Linux 6.18 stopped threads
+// count as ready too, so the quota's time is taken off that first.
 // A worker that was neither running nor ready was blocked, and in a region
 // nothing blocks but a page fault that waits for the disk: so that time is
 // theirs if the process had faults or disk reads meanwhile, and a hypervisor's

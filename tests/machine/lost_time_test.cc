@@ -26,6 +26,16 @@ TEST(SplitLost, ReadyTimeIsTheQuotasAsFarAsItWentAndOthersAfterwards) {
   EXPECT_EQ(c.page_faults_s, 0);
 }
 
+// Since Linux 6.18.
+TEST(SplitLost, TheQuotasTimeNeedNotBeReadyTime) {
+  LostEvidence e;
+  e.ready_s = 0.25;
+  e.throttling.seconds = 0.75;
+  const LostCauses c = SplitLost(1.0, e);
+  EXPECT_DOUBLE_EQ(c.throttled_s, 0.75);
+  EXPECT_DOUBLE_EQ(c.preempted_s, 0.25);
+}
+
 TEST(SplitLost, BlockedTimeIsTheDisksIfItWasRead) {
   LostEvidence e;
   e.ready_s = 0.25;
