@@ -73,7 +73,7 @@ class Chat {
     }
     messages_.push_back({"assistant", sequence_->text()});
     WriteOut("\n");
-    const RunReport report = MakeReport(runner_, sequence_->stats());
+    const RunReport report = MakeReport(runner_, sequence_->stats(), false);
     std::fprintf(stderr, "%s\n", ReportLine(report, isatty(STDERR_FILENO)).c_str());
     return Status();
   }

@@ -7,6 +7,7 @@
 #include "src/engine/pass_work.h"
 #include "src/machine/simd_target.h"
 #include "src/machine/topology.h"
+#include "src/server/timings.h"
 
 namespace sluice {
 
@@ -45,7 +46,9 @@ std::string RunReport::ceiling_remark() const {
   return CeilingRemark(ceiling_pct(), bytes_per_token(), ThisMachine().LastCacheBytes());
 }
 
-RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats) {
+RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats, bool explain) {
+  // Below, arithmetic may be what binds; runs too short to tell do not wait for the answer.
+  constexpr double kBandwidthExplainsPct = 80, kLongEnoughS = 0.5;
   RunReport r;
   r.stats = stats;
   if (stats.decode_passes > 0) r.read_bandwidth_gb_s = runner.ReadBandwidth();
@@ -54,6 +57,19 @@ RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats) {
   r.target = SimdTarget();
   r.weights = LoadModeName(runner.model().load_mode());
   r.kv_type = KvTypeName(runner.kv_type());
+  r.threads = runner.decode_threads();
+  r.cpus = ThisMachine().cpus;
+  Ceilings& ceilings = r.stats.work.ceilings;
+  ceilings.prefill.read_gb_s = ceilings.decode.read_gb_s = r.read_bandwidth_gb_s;
+  const bool unexplained = r.ceiling_pct() < kBandwidthExplainsPct;
+  if (explain || (unexplained && stats.decode_s > kLongEnoughS)) {
+    ceilings = runner.MeasureCeilings();
+  }
+  if (!explain) return r;
+  const auto memory = WeightMemory(runner.model());
+  for (const auto part : memory) r.weights_bytes += part.size();
+  r.weights_resident = ResidencyMeter(runner.model()).Share();
+  r.nodes = AuditNodes(runner, ThisMachine());
   return r;
 }
 
@@ -77,6 +93,10 @@ std::string ReportLine(const RunReport& r, bool colour) {
                    r.read_bandwidth_gb_s);
     const std::string remark = r.ceiling_remark();
     if (!remark.empty()) line += " (" + remark + ")";
+    const CeilingShares shares = r.stats.work.decode_shares();
+    if (shares.compute > shares.bandwidth) {
+      line += Printf(", arithmetic binds: %.0f %% of its ceiling", 100 * shares.compute);
+    }
   }
   line += colour ? "\n" : " | ";  // two lines of under 100 columns on a terminal
   line += Printf("RSS %s | load %.2f s | %s, weights %s, KV %s | logits ",
@@ -103,7 +123,11 @@ boost::json::object ReportJson(const RunReport& r) {
           {"target", r.target},
           {"weights", r.weights},
           {"kv_type", r.kv_type},
-          {"logits_hash", Hash(r.stats.logits_hash)}};
+          {"logits_hash", Hash(r.stats.logits_hash)},
+          {"wall_s", r.wall_s},
+          {"ceiling", CeilingJson(r.stats.work)},
+          {"weights_resident_ratio", r.weights_resident},
+          {"joules", r.joules ? boost::json::value(*r.joules) : boost::json::value()}};
 }
 
 }  // namespace sluice

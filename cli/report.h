@@ -6,8 +6,10 @@
 
 #include <boost/json.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "src/engine/memory_audit.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/sequence.h"
 
@@ -19,6 +21,14 @@ struct RunReport {
   uint64_t peak_rss_bytes = 0;
   double load_s = 0;
   std::string target, weights, kv_type;
+  // Measured for --explain and --json only, but for the shares of the ceilings, which are also
+  // known where bandwidth alone leaves much of the time unexplained.
+  int threads = 0, cpus = 0;
+  double wall_s = 0;            // from the prompt to the last token, by the command's own clock
+  double weights_resident = 1;  // share in RAM
+  uint64_t weights_bytes = 0;
+  NodeAudit nodes;
+  std::optional<double> joules;  // of the processors from the prompt to the last token
 
   double prefill_tok_s() const;
   double decode_tok_s() const;
@@ -29,8 +39,9 @@ struct RunReport {
   std::string ceiling_remark() const;  // CeilingRemark of it
 };
 
-// Asks the runner for the read bandwidth unless nothing was decoded.
-RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats);
+// Asks the runner for the read bandwidth unless nothing was decoded; with `explain`, for everything
+// that is known about where the time went (a quarter of a second more).
+RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats, bool explain);
 // "prefill 6 tok 812.3 tok/s | decode ..."; for a terminal coloured, in two lines.
 std::string ReportLine(const RunReport& report, bool colour);
 boost::json::object ReportJson(const RunReport& report);

@@ -1,14 +1,18 @@
 // sluice run: a prompt in, its continuation out, and how near the limit it ran.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/explain.h"
 #include "cli/generate_flags.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "src/engine/engine.h"
+#include "src/machine/energy.h"
 #include "src/text/unicode.h"
 
 namespace sluice {
@@ -18,7 +22,7 @@ struct RunFlags {
   ModelFlags model;
   GenerateFlags generate;
   std::string prompt, file;
-  bool has_prompt = false, parse_special = false, echo = false, json = false;
+  bool has_prompt = false, parse_special = false, echo = false, json = false, explain = false;
 };
 
 // -p, else -f, else stdin. Of a file or stdin, one final newline is not part of the prompt.
@@ -52,15 +56,22 @@ Result<int> Run(const RunFlags& f) {
   if (!f.json) request.on_token = [](const TokenEvent& token) { WriteOut(token.text); };
 
   Engine engine(*runner, *tokenizer);
+  const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(Sequence* const sequence, engine.Add(std::move(request)));
   if (f.echo && !f.json) WriteOut(prompt);
   InterruptGuard interrupt;
+  EnergyMeter energy;
   for (bool more = true; more;) {
     if (interrupt.interrupted()) sequence->Cancel();
     ASSIGN_OR_RETURN(more, engine.Step());
   }
 
-  const RunReport report = MakeReport(*runner, sequence->stats());
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  std::optional<double> joules;
+  if (energy.available()) joules = energy.Joules();
+  RunReport report = MakeReport(*runner, sequence->stats(), f.explain || f.json);
+  report.joules = joules;
+  report.wall_s = wall.count();
   if (f.json) {
     boost::json::object o = ReportJson(report);
     o["seed"] = sequence->request().sampler.seed;
@@ -69,7 +80,9 @@ Result<int> Run(const RunFlags& f) {
     WriteOut(boost::json::serialize(o) + "\n");
   } else {
     WriteOut("\n");
-    std::fprintf(stderr, "%s\n", ReportLine(report, isatty(STDERR_FILENO)).c_str());
+    const bool terminal = isatty(STDERR_FILENO);
+    std::fprintf(stderr, "%s\n", ReportLine(report, terminal).c_str());
+    if (f.explain) std::fprintf(stderr, "%s", Explanation(report, terminal).c_str());
   }
   return interrupt.interrupted() ? kExitInterrupted : kExitOk;
 }
@@ -86,6 +99,8 @@ void AddRun(CLI::App& app, int* exit_code) {
   c->add_flag("--parse-special", flags->parse_special,
               "Text of control tokens in the prompt becomes those tokens");
   c->add_flag("--echo", flags->echo, "Print the prompt before its continuation");
+  c->add_flag("--explain", flags->explain,
+              "After the closing line, where the time went and what would make it less");
   c->add_flag("--json", flags->json, "One JSON object instead of the text and the closing line");
   flags->generate.AddTo(*c);
   c->footer(

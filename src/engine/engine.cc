@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <string>
 
 #include "src/engine/evaluate.h"
@@ -36,7 +37,8 @@ Engine::Engine(ModelRunner& runner, const Tokenizer& tokenizer, const EngineOpti
     : runner_(runner),
       tokenizer_(tokenizer),
       options_(options),
-      cache_(runner.config(), runner.pool()) {}
+      cache_(runner.config(), runner.pool()),
+      meter_(runner) {}
 
 Status Engine::Check(const Request& request) const {
   const size_t vocab = runner_.config().vocab;
@@ -85,9 +87,12 @@ Result<bool> Engine::Step() {
     if (!Schedule(running_, runner_.chunk(), PrefillRows(), &plan_)) return !waiting_.empty();
   } while (!ReservePlan());
   Forward();
-  PoolAll();
   SampleAll();
   DropFinished();
+  const auto end = Clock::now();
+  text_s_ = std::chrono::duration<double>(end - accounted_).count();
+  accounted_ = end;
+  busy_ = !running_.empty();
   return true;
 }
 
@@ -145,7 +150,9 @@ void Engine::Admit() {
 
 // Takes up what is kept of the sequence's beginning.
 void Engine::Begin(Sequence& s) {
+  const double waited_s = s.stats().work.queue_s;
   s.StartedRunning();
+  done_.stalls[Cause::kQueue] += s.stats().work.queue_s - waited_s;
   s.kv().long_rope = runner_.model().UsesLongRope(s.context().size());
   // What is kept has no logits, so a prompt that is scored is computed.
   const bool scores = s.prompt_logprobs() != nullptr && !s.prompt_logprobs()->complete();
@@ -231,17 +238,14 @@ void Engine::Forward() {
   largest_.resize(sampled * LogitBlocks(vocab));
   hidden_.resize(plan_.hidden_rows.size() * runner_.config().dim);
   const bool scores = !plan_.scored.empty();
-  const auto start = Clock::now();
-  runner_.Forward(
+  if (busy_) done_.stalls[Cause::kOther] += SecondsSince(accounted_);
+  pass_ = meter_.Forward(
       plan_.batch(), plan_.decode,
       sampled == 0 || scores ? LogitsOut() : LogitsOut{logits_.data(), largest_.data()},
       hidden_.data());
-  LearnSpeed(SecondsSince(start));
-  if (scores) {
-    SampledLogits();
-    ScorePrompts();
-  }
-  const double seconds = SecondsSince(start);
+  LearnSpeed(pass_.seconds);
+  scoring_s_ = scores ? ScorePrompts() : 0;
+  const double seconds = pass_.seconds + scoring_s_;
   CountBytes();
   const auto decoding = static_cast<size_t>(std::count_if(
       plan_.sequences.begin(), plan_.sequences.end(), [](auto* s) { return s->decoding(); }));
@@ -262,10 +266,11 @@ void Engine::SampledLogits() {
   }
 }
 
-// A few rows of logits at a time, however long the prompts are.
-void Engine::ScorePrompts() {
+// A few rows of logits at a time, however long the prompts are. The seconds that all logits took.
+double Engine::ScorePrompts() {
   const size_t vocab = runner_.config().vocab;
   const auto start = Clock::now();
+  SampledLogits();
   size_t most = 0, scored = 0;
   for (const StepPlan::ScoredRows& rows : plan_.scored) most = std::max(most, rows.count);
   const auto logits =
@@ -290,6 +295,7 @@ void Engine::ScorePrompts() {
   Learn(seconds / static_cast<double>(scored), &scored_row_s_);
   done_.prefill_s += seconds;
   done_.last_step_s += seconds;
+  return seconds;
 }
 
 // Time goes to the phase a sequence was in. What a decoding sequence computes again (a shifted or
@@ -378,14 +384,15 @@ void Engine::PoolAll() {
 // Sequences draw side by side: without top-k a draw looks at every token, milliseconds for a large
 // vocabulary. Everybody waits for all of them, so the time is everybody's.
 void Engine::SampleAll() {
+  const auto start = Clock::now();
+  if (!plan_.sampled.empty()) DrawAll();
+  const double seconds = SecondsSince(start);
+  AccountStep(seconds);
+  PoolAll();
   for (Sequence* s : plan_.prompt_only) {
     s->DeliverPrompt();
     End(*s, FinishReason::kLength);
   }
-  if (plan_.sampled.empty()) return;
-  const auto start = Clock::now();
-  DrawAll();
-  const double seconds = SecondsSince(start);
   for (Sequence* s : plan_.sampled) {
     if (!s->decoding()) s->DeliverPrompt();
     SequenceStats& stats = s->mutable_stats();
@@ -396,6 +403,31 @@ void Engine::SampleAll() {
     done_.generated_tokens += stats.generated_tokens - generated;
     if (reason != FinishReason::kNone) End(*s, reason);
   }
+}
+
+// Before anybody is told of a token, so that who ends knows all of its time.
+void Engine::AccountStep(double draw_s) {
+  const double sampling_s = scoring_s_ + draw_s + text_s_;
+  done_.stalls += Attribute(pass_, plan_.decode ? ceilings_.decode : ceilings_.prefill);
+  done_.stalls[Cause::kSampling] += sampling_s;
+  done_.throttled_periods += static_cast<uint64_t>(pass_.throttled_periods);
+  const double fade = std::exp(-pass_.seconds);
+  recent_prefill_ *= fade;
+  recent_decode_ *= fade;
+  (plan_.decode ? recent_decode_ : recent_prefill_) += pass_;
+  const auto planned = [&](const Sequence* s) {
+    return std::find(plan_.sequences.begin(), plan_.sequences.end(), s) != plan_.sequences.end();
+  };
+  for (Sequence* s : plan_.sequences) s->Account(&pass_, sampling_s);
+  if (plan_.sequences.size() < running_.size()) {
+    for (Sequence* s : running_) {
+      if (planned(s)) continue;
+      const double waited_s = s->stats().work.queue_s;
+      s->Account(nullptr, 0);
+      done_.stalls[Cause::kQueue] += s->stats().work.queue_s - waited_s;
+    }
+  }
+  accounted_ = Clock::now();
 }
 
 void Engine::DrawAll() {
@@ -418,6 +450,7 @@ void Engine::End(Sequence& s, FinishReason reason) {
     cache_.Keep(s.context(), ScopeOf(s), s.stats().prompt_tokens, true, s.kv());
   }
   s.kv().Clear();
+  s.mutable_stats().work.ceilings = ceilings_;
   s.Finish(reason);
 }
 
@@ -430,6 +463,17 @@ EngineSnapshot Engine::snapshot() const {
   s.pages = runner_.pool().total_pages();
   s.free_pages = runner_.pool().free_pages();
   s.kept_pages = runner_.pool().kept_only();
+  s.read_bandwidth_gb_s = ceilings_.decode.read_gb_s;
+  const PhaseCeilings &p = ceilings_.prefill, &d = ceilings_.decode;
+  if (const double seconds = recent_prefill_.seconds + recent_decode_.seconds; seconds > 0) {
+    const auto share = [&](double CeilingShares::* of) {
+      return (SharesOf(recent_prefill_, p).*of * recent_prefill_.seconds +
+              SharesOf(recent_decode_, d).*of * recent_decode_.seconds) /
+             seconds;
+    };
+    s.recent = {share(&CeilingShares::bandwidth), share(&CeilingShares::compute)};
+    s.recent_read_gb_s = 1e-9 * (recent_prefill_.bytes() + recent_decode_.bytes()) / seconds;
+  }
   return s;
 }
 

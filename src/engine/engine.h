@@ -7,6 +7,7 @@
 #define SLUICE_SRC_ENGINE_ENGINE_H_
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,6 +16,7 @@
 
 #include "src/base/status.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/pass_meter.h"
 #include "src/engine/prefix_cache.h"
 #include "src/engine/scheduler.h"
 #include "src/engine/sequence.h"
@@ -49,6 +51,10 @@ struct EngineSnapshot {
   // Passes of at most 1, 2, 4 ... tokens; the last: of more.
   std::array<uint64_t, kStepSizes> step_sizes{};
   double read_bandwidth_gb_s = 0;  // of the decode threads; 0: not measured (yet)
+  StallTimes stalls;               // of all steps; queue: of all requests
+  CeilingShares recent;            // about the last second of passes
+  double recent_read_gb_s = 0;
+  uint64_t throttled_periods = 0;  // that passes lost time to
 };
 
 class Engine {
@@ -67,6 +73,9 @@ class Engine {
   // One step; false: no sequence is running or waiting. Finished sequences have given their pages
   // back.
   Result<bool> Step();
+  // What the causes of lost time are told by, once measured; bytes divide it before.
+  void SetCeilings(const Ceilings& ceilings) { ceilings_ = ceilings; }
+  const Ceilings& ceilings() const { return ceilings_; }
   EngineSnapshot snapshot() const;
 
  private:
@@ -79,9 +88,10 @@ class Engine {
   bool MakeRoom();
   void Preempt(Sequence& s);
   void Forward();
-  void ScorePrompts();
+  double ScorePrompts();
   void SampledLogits();
   void Account(const BatchSegment& segment, Sequence& s, double seconds, uint64_t weight_bytes);
+  void AccountStep(double draw_s);
   void LearnSpeed(double seconds);
   void CountBytes();
   void KeepPrefix(Sequence& s, size_t before);
@@ -105,6 +115,15 @@ class Engine {
   EngineSnapshot done_;                   // the counters of it
   double row_s_ = 0, decode_step_s_ = 0;  // moving means: one row of a prompt, a pure decode pass
   double scored_row_s_ = 0;  // the same: what a row costs more whose log-probability is wanted
+
+  PassMeter meter_;
+  Ceilings ceilings_;
+  PassTotals pass_;                            // the latest
+  PassTotals recent_prefill_, recent_decode_;  // fading within a second of passes
+  double scoring_s_ = 0;                       // of the latest pass's prompts
+  double text_s_ = 0;                          // of the latest step, after its tokens were drawn
+  std::chrono::steady_clock::time_point accounted_;  // end of the latest step
+  bool busy_ = false;                                // ... after which sequences were running
 };
 
 }  // namespace sluice

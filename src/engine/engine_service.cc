@@ -1,6 +1,7 @@
 #include "src/engine/engine_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <new>
 #include <utility>
@@ -63,13 +64,14 @@ bool EngineService::TakeInbox() {
     std::unique_lock lock(mutex_);
     snapshot_ = engine_->snapshot();
     for (const auto& [id, sequence] : sequences_) live_.Update(id, *sequence);
-    // The ceiling, in the first idle moment: half a second, for which nobody waits at the start.
-    if (inbox_.empty() && sequences_.empty() && !stop_ && read_bandwidth_gb_s_ < 0) {
+    // The ceilings, in the first idle moment: under a second, for which nobody waits at the start.
+    if (inbox_.empty() && sequences_.empty() && !stop_ && !measured_) {
+      measured_ = true;
       lock.unlock();
-      read_bandwidth_gb_s_ = runner_->ReadBandwidth();
+      engine_->SetCeilings(runner_->MeasureCeilings());
       lock.lock();
+      snapshot_ = engine_->snapshot();
     }
-    snapshot_.read_bandwidth_gb_s = std::max(read_bandwidth_gb_s_, 0.0);
     wake_.wait(lock, [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); });
     arrivals.swap(inbox_);
     cancellations.swap(cancellations_);
@@ -131,6 +133,7 @@ Result<std::vector<uint64_t>> EngineService::Submit(std::vector<Request> request
 // Under the lock.
 uint64_t EngineService::Arrive(Request request) {
   ++pending_;
+  request.arrived = std::chrono::steady_clock::now();
   live_.Add(next_id_, request, LiveRequests::Clock::now());
   inbox_.push_back({next_id_, std::move(request)});
   return next_id_++;

@@ -84,7 +84,7 @@ class EngineService {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<Engine> engine_;                     // its thread only, but for Check
   std::unordered_map<uint64_t, Sequence*> sequences_;  // its thread only
-  double read_bandwidth_gb_s_ = -1;                    // its thread only; < 0: not measured yet
+  bool measured_ = false;                              // its thread only: the ceilings
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

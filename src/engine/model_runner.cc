@@ -174,6 +174,41 @@ double ModelRunner::ReadBandwidth() {
   return *read_bandwidth_;
 }
 
+namespace {
+
+// Of `threads` workers; what cannot be measured (memory is short) stays 0.
+PhaseCeilings CeilingsOf(const WorkCounter& counter, ThreadTeam& team, int threads, size_t rows) {
+  constexpr double kSeconds = 0.02;
+  PhaseCeilings c;
+  const Result<ComputeRates> one = counter.MeasureRates(team, threads, 1, kSeconds);
+  const Result<ComputeRates> many = counter.MeasureRates(team, threads, rows, kSeconds);
+  if (!one.ok() || !many.ok()) return c;
+  for (size_t i = 0; i < counter.kernels().size(); ++i) {
+    const WorkCounter::Kernel& k = counter.kernels()[i];
+    c.first_row_s += 1e-9 * k.macs / one->matrix[i];
+    c.row_s += 1e-9 * k.macs / many->matrix[i];
+    c.first_logits_s += 1e-9 * k.output_macs / one->matrix[i];
+    c.logits_s += 1e-9 * k.output_macs / many->matrix[i];
+  }
+  c.attention_gmac_s = many->attention;
+  return c;
+}
+
+}  // namespace
+
+const Ceilings& ModelRunner::MeasureCeilings() {
+  if (ceilings_) return *ceilings_;
+  constexpr size_t kManyRows = 128;
+  const WorkCounter counter(*model_, kv_type());
+  Ceilings c;
+  c.decode = CeilingsOf(counter, *team_, decode_threads(), std::min(chunk(), kManyRows));
+  c.prefill = decode_threads() == prefill_threads()
+                  ? c.decode
+                  : CeilingsOf(counter, *team_, prefill_threads(), std::min(chunk(), kManyRows));
+  c.decode.read_gb_s = c.prefill.read_gb_s = ReadBandwidth();
+  return *(ceilings_ = c);
+}
+
 uint64_t ModelRunner::PeakRssBytes() const {
   return std::max(peak_before_probe_, ThisProcessMemory().peak_rss_bytes);
 }
@@ -184,13 +219,13 @@ std::unique_ptr<KvSequence> ModelRunner::NewSequence() {
 
 void ModelRunner::Forward(const Batch& batch, bool decode, const LogitsOut& out, float* hidden) {
   if (!decode || !options_.adapt_threads) {
-    const int threads = decode ? options_.threads : options_.threads_batch;
+    const int threads = last_threads_ = decode ? options_.threads : options_.threads_batch;
     team_->LetWorkersMove(false);
     model_->Forward(*team_, threads, *workspace_, batch, out, hidden);
     return;
   }
   using Clock = std::chrono::steady_clock;
-  const int threads = decode_size_.threads();
+  const int threads = last_threads_ = decode_size_.threads();
   team_->LetWorkersMove(threads < options_.threads);
   const uint64_t lost_ns = team_->lost_ns();
   const auto start = Clock::now();

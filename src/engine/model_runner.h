@@ -11,6 +11,7 @@
 #include <string>
 
 #include "src/base/status.h"
+#include "src/engine/stats.h"
 #include "src/machine/relaxed_matmul.h"
 #include "src/machine/team_size.h"
 #include "src/model/model.h"
@@ -56,6 +57,7 @@ class ModelRunner {
   KvType kv_type() const { return *options_.kv_type; }
   int decode_threads() const { return options_.threads; }
   int prefill_threads() const { return options_.threads_batch; }
+  int last_threads() const { return last_threads_; }  // of the latest pass; decode may take fewer
   double load_seconds() const { return load_seconds_; }
   // What was asked for and could not be had, and what --relaxed measured and took, a line each,
   // without a newline at the end.
@@ -63,6 +65,9 @@ class ModelRunner {
   // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
   // half a second), then remembered; 0 if it cannot be.
   double ReadBandwidth();
+  // That and the kernels' own speed with this model's matrices, of one row and of many: a quarter
+  // of a second more at the first call.
+  const Ceilings& MeasureCeilings();
   // The process's peak memory without the buffer of that measurement.
   uint64_t PeakRssBytes() const;
 
@@ -94,7 +99,9 @@ class ModelRunner {
   size_t most_positions_ = 0;
   double load_seconds_ = 0;
   std::string load_note_;
+  int last_threads_ = 0;
   std::optional<double> read_bandwidth_;
+  std::optional<Ceilings> ceilings_;
   uint64_t peak_before_probe_ = 0;
 };
 

@@ -7,8 +7,6 @@
 namespace sluice {
 namespace {
 
-constexpr double kProbeSeconds = 0.12;
-
 // Positions seen by rows at [first, first + rows), summed up; `window` 0: all before.
 double SeenPositions(size_t first, size_t rows, size_t window) {
   double seen = 0;
@@ -103,21 +101,24 @@ void WorkCounter::Add(const Batch& batch, PassWork* work) const {
   if (logit_rows > 0) work->bytes += output_bytes_;
   for (const BatchSegment& s : batch.segments) {
     const size_t length = static_cast<size_t>(s.first_position) + s.rows;
-    work->bytes += static_cast<double>(model_.KvBytesPerToken(kv_type_, length));
+    const auto kv_bytes = static_cast<double>(model_.KvBytesPerToken(kv_type_, length));
+    work->bytes += kv_bytes;
+    work->kv_bytes += kv_bytes;
     work->attention_macs += AttentionMacs(s);
   }
 }
 
-Result<ComputeRates> WorkCounter::MeasureRates(ThreadTeam& team, int threads, size_t tokens) const {
+Result<ComputeRates> WorkCounter::MeasureRates(ThreadTeam& team, int threads, size_t tokens,
+                                               double seconds) const {
   ComputeRates rates;
   for (const Kernel& k : kernels_) {
     ASSIGN_OR_RETURN(const double rate,
-                     MeasureMatMulRate(team, threads, k.largest, tokens, kProbeSeconds));
+                     MeasureMatMulRate(team, threads, k.largest, tokens, seconds));
     rates.matrix.push_back(rate);
   }
   ASSIGN_OR_RETURN(
       rates.attention,
-      MeasureAttentionRate(team, threads, KvShapeOf(model_.config(), kv_type_), kProbeSeconds));
+      MeasureAttentionRate(team, threads, KvShapeOf(model_.config(), kv_type_), seconds));
   return rates;
 }
 

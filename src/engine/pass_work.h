@@ -19,6 +19,7 @@ struct PassWork {
   std::vector<double> matrix_macs;  // [WorkCounter::kernels()]
   double attention_macs = 0;        // scores and weighed values
   double bytes = 0;                 // weights once per pass, keys and values once per sequence
+  double kv_bytes = 0;              // of these, keys and values
 
   double macs() const;
 };
@@ -35,6 +36,8 @@ struct ComputeRates {
   std::vector<double> matrix;  // [WorkCounter::kernels()]
   double attention = 0;
 };
+
+inline constexpr double kProbeSeconds = 0.12;
 
 // Immutable after it is made; the model must outlive it.
 class WorkCounter {
@@ -53,8 +56,10 @@ class WorkCounter {
   // the experts that rows choose at random are read: experts * (1 - (1 - used / experts) ^ rows).
   void Add(const Batch& batch, PassWork* work) const;
 
-  // The kernels alone, on `threads` workers, with `tokens` rows a product. About 0.15 s a kernel.
-  Result<ComputeRates> MeasureRates(ThreadTeam& team, int threads, size_t tokens) const;
+  // The kernels alone, on `threads` workers, with `tokens` rows a product. `seconds` (and a little)
+  // a kernel.
+  Result<ComputeRates> MeasureRates(ThreadTeam& team, int threads, size_t tokens,
+                                    double seconds = kProbeSeconds) const;
 
  private:
   Kernel& KernelOf(const Weight& weight);

@@ -4,10 +4,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace sluice {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
@@ -58,7 +65,8 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
       sampler_(request_.sampler, vocab),
       decoder_(tokenizer, true, StreamDecoder::Start::kContinuation),
       stops_(request_.stop),
-      added_(std::chrono::steady_clock::now()) {
+      added_(request_.arrived == Clock::time_point() ? Clock::now() : request_.arrived),
+      accounted_(added_) {
   for (int32_t id : context_) sampler_.Accept(id);
   stats_.prompt_tokens = context_.size();
   if (request_.prompt_logprobs >= 0) {
@@ -74,9 +82,23 @@ Sequence::Sequence(Request request, const Tokenizer& tokenizer, size_t vocab,
 
 void Sequence::StartedRunning() {
   running_ = true;
-  if (ran_) return;
-  ran_ = true;
-  stats_.queue_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - added_).count();
+  Account(nullptr, 0);
+  if (!std::exchange(ran_, true)) stats_.queue_s = SecondsBetween(added_, accounted_);
+}
+
+void Sequence::Account(const PassTotals* pass, double sampling_s) {
+  const Clock::time_point now = Clock::now();
+  const double span = SecondsBetween(std::exchange(accounted_, now), now);
+  RequestWork& work = stats_.work;
+  if (pass == nullptr) {
+    work.queue_s += span;
+    return;
+  }
+  (decoding_ ? work.decode : work.prefill) += *pass;
+  const double rest = std::max(0.0, span - pass->seconds);
+  const double sampling = std::min(rest, sampling_s);
+  work.sampling_s += sampling;
+  work.other_s += rest - sampling;
 }
 
 void Sequence::DropComputed() {
@@ -165,6 +187,9 @@ void Sequence::Finish(FinishReason reason) {
     }
   }
   if (pooler_ && reason == FinishReason::kStop) embedding_ = pooler_->Take();
+  // The text of its last token; of one that never ran, its wait.
+  const double rest = SecondsBetween(accounted_, Clock::now());
+  (ran_ ? stats_.work.sampling_s : stats_.work.queue_s) += rest;
   finish_ = reason;
   if (request_.on_finish) request_.on_finish(*this);
 }

@@ -20,6 +20,7 @@
 #include "src/engine/prefix_cache.h"
 #include "src/engine/prompt_logprobs.h"
 #include "src/engine/sampler.h"
+#include "src/engine/stats.h"
 #include "src/engine/stop_matcher.h"
 #include "src/model/kv_cache.h"
 #include "src/model/pooling.h"
@@ -57,7 +58,8 @@ struct Request {
   int prompt_logprobs = -1;  // the same of the prompt's tokens; the cache is then not read
   bool use_cache = true;     // of prefixes: reads it and leaves its own there
   uint64_t cache_scope = 0;  // prefixes are shared within one scope only
-  std::shared_ptr<TokenConstraint> constraint;  // of this sequence alone; null: anything goes
+  std::shared_ptr<TokenConstraint> constraint;    // of this sequence alone; null: anything goes
+  std::chrono::steady_clock::time_point arrived;  // the queue counts from then; unset: from Add
   std::function<void(const TokenEvent&)> on_token;
   // Positions of the prompt that are computed, after each pass until the first token; `cached` of
   // them were not computed now.
@@ -86,13 +88,14 @@ struct SequenceStats {
   size_t prefill_rows = 0;   // computed before the first token
   size_t decode_passes = 0;  // that ended in a token
   size_t preemptions = 0;    // times its keys and values were given up and computed again
-  double queue_s = 0;        // from Add to the first pass
+  double queue_s = 0;        // from its arrival to the first pass
   double prefill_s = 0, decode_s = 0;
   // Read by the decode passes: its own keys and values, and of the weights an equal share with all
   // who decode in the pass. So the sum over requests is what was read, and a request's bytes per
   // second are its part of the ceiling.
   uint64_t decode_bytes = 0;
   uint64_t logits_hash = 0;  // of all logits sampled from, in order
+  RequestWork work;          // all its time, by where it went
 };
 
 class Sequence {
@@ -132,7 +135,7 @@ class Sequence {
 
   // In the running batch; not before its first pass, nor while it is put off.
   bool running() const { return running_; }
-  // Leaves the queue: what it waited, the first time.
+  // Leaves the queue; queue_s is what it waited the first time.
   void StartedRunning();
   void PutOff() { running_ = false; }
   // What was found of it among the prefixes that are kept.
@@ -145,6 +148,10 @@ class Sequence {
   PromptLogprobs* mutable_prompt_logprobs() { return prompt_logprobs_.get(); }
   // The prompt is computed: tells who wants its log-probabilities.
   void DeliverPrompt();
+  // The time since the last call (or since it started to run) went to this pass and `sampling_s`,
+  // what is left to scheduling; null: the pass had no row of this sequence.
+  void Account(const PassTotals* pass, double sampling_s);
+
   // Draws the next token. Any one worker of the team: sequences of a step draw side by side.
   void Draw(const Logits& logits);
   // Delivers the text of the token that was drawn. kNone: it goes on. kError: nothing was left to
@@ -183,6 +190,7 @@ class Sequence {
   std::string text_;
   SequenceStats stats_;
   std::chrono::steady_clock::time_point added_;
+  std::chrono::steady_clock::time_point accounted_;  // until then work has all of its time
   size_t checkpoint_ = 0;
   bool decoding_ = false, shifted_ = false, ran_ = false, running_ = false, met_end_ = false;
   FinishReason finish_ = FinishReason::kNone;

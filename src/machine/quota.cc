@@ -131,6 +131,19 @@ std::optional<double> MemoryFileLimit(const std::string& folder, bool v2) {
   return bytes;
 }
 
+// Lines read "nr_throttled 3" and, of v1 in ns, "throttled_time 123", of v2 "throttled_usec 123".
+Throttling ReadThrottling(const std::string& file) {
+  Throttling found;
+  std::ifstream in(file);
+  std::string key;
+  for (uint64_t value = 0; in >> key >> value;) {
+    if (key == "nr_throttled") found.periods = value;
+    if (key == "throttled_time") found.seconds = 1e-9 * static_cast<double>(value);
+    if (key == "throttled_usec") found.seconds = 1e-6 * static_cast<double>(value);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<double> CpuQuota(const std::string& root) { return Smallest(root, "cpu", CpuLimit); }
@@ -138,11 +151,7 @@ std::optional<double> CpuQuota(const std::string& root) { return Smallest(root, 
 uint64_t CpuThrottledPeriods(const std::string& root) {
   uint64_t most = 0;
   ForGroups(root, "cpu", [&](const std::string& folder, bool) {
-    std::ifstream in(folder + "cpu.stat");
-    std::string key;
-    for (uint64_t value = 0; in >> key >> value;) {
-      if (key == "nr_throttled") most = std::max(most, value);
-    }
+    most = std::max(most, ReadThrottling(folder + "cpu.stat").periods);
   });
   return most;
 }
@@ -159,6 +168,26 @@ double CpuThrottledShare(const std::string& root) {
     }
     if (periods > 0) most = std::max(most, throttled / periods);
   });
+  return most;
+}
+
+ThrottleMeter::ThrottleMeter(const std::string& root) {
+  ForGroups(root, "cpu", [&](const std::string& folder, bool) {
+    const std::string file = folder + "cpu.stat";
+    if (std::ifstream(file)) groups_.push_back({file, ReadThrottling(file)});
+  });
+}
+
+Throttling ThrottleMeter::Next() {
+  Throttling most;
+  for (Group& group : groups_) {
+    const Throttling now = ReadThrottling(group.file);
+    const Throttling grown = {now.periods - std::min(now.periods, group.seen.periods),
+                              std::max(0.0, now.seconds - group.seen.seconds)};
+    group.seen = now;
+    most.periods = std::max(most.periods, grown.periods);
+    most.seconds = std::max(most.seconds, grown.seconds);
+  }
   return most;
 }
 

@@ -226,7 +226,7 @@ struct ThreadTeam::State {
   std::vector<WorkerPlace> places;    // [threads]
   std::atomic_flag trading;
 
-  void WaitForEpochAfter(uint32_t seen, int index, int count, Clock::time_point start);
+  uint64_t WaitForEpochAfter(uint32_t seen, int index, int count, Clock::time_point start);
   bool IsStopped(int worker, const NodeBarrier& mine, uint32_t seen) const;
   void TradePlaces(int index, int count, uint32_t seen);
   void Barrier(int index, int count);
@@ -241,16 +241,16 @@ struct ThreadTeam::State {
 // uses up the time that it needs when the others have come. With more workers than CPUs spinning
 // would only keep them from running: 4-45x slower where engines do that. No sched_yield between the
 // two, and no std::atomic::wait, which has some inside: from Linux 6.18 on a thread that yields
-// beside a busy neighbour gives away a whole slice.
-void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, int index, int count,
-                                          Clock::time_point start) {
+// beside a busy neighbour gives away a whole slice. Returns what it slept, in ns.
+uint64_t ThreadTeam::State::WaitForEpochAfter(uint32_t seen, int index, int count,
+                                              Clock::time_point start) {
   NodeBarrier& node = NodeOf(index);
   const auto moved = [&] { return node.epoch.value.load(std::memory_order_seq_cst) != seen; };
   if (count <= usable_cpus) {
     const auto end = start + kSpin;
     do {
       for (int i = 0; i < kPausesPerLook; ++i) {
-        if (moved()) return;
+        if (moved()) return 0;
         hwy::Pause();
       }
     } while (Clock::now() < end);
@@ -265,7 +265,9 @@ void ThreadTeam::State::WaitForEpochAfter(uint32_t seen, int index, int count,
     (void)syscall(SYS_futex, &node.epoch.value, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
   }
   node.sleepers.value.fetch_sub(1, std::memory_order_relaxed);
-  AddTo(times[static_cast<size_t>(index)].slept_ns, NsSince(asleep));
+  const uint64_t slept = NsSince(asleep);
+  AddTo(times[static_cast<size_t>(index)].slept_ns, slept);
+  return slept;
 }
 
 // Whether a worker that all wait for does not run: its CPU time stands still.
@@ -330,8 +332,11 @@ void ThreadTeam::State::Barrier(int index, int count) {
     // worker that finds the others there already takes none.
     if (mine.epoch.value.load(std::memory_order_acquire) != seen) return;
     const auto start = Clock::now();
-    WaitForEpochAfter(seen, index, count, start);
-    AddTo(times[static_cast<size_t>(index)].waited_ns, NsSince(start));
+    const uint64_t slept = WaitForEpochAfter(seen, index, count, start);
+    // One that lost its CPU while it spun was lost for that time, which is counted elsewhere.
+    constexpr uint64_t kMostAwake = 2 * std::chrono::nanoseconds(kSpin).count();
+    AddTo(times[static_cast<size_t>(index)].waited_ns,
+          slept + std::min(NsSince(start) - slept, kMostAwake));
     return;
   }
   for (NodeBarrier& node : nodes) {
@@ -384,8 +389,9 @@ void ThreadTeam::State::BindWorker(int index) {
   }();
   thread_local uint64_t bound_serial = 0;
   thread_local int bound_place = -1;
-  if (!bind) return;
   WorkerPlace& place = places[static_cast<size_t>(index)];
+  place.tid.store(tid, std::memory_order_relaxed);
+  if (!bind) return;
   const bool anywhere = moving.load(std::memory_order_relaxed);
   const int where = anywhere ? -2 : index;
   if (bound_serial != serial || bound_place != where) {
@@ -395,7 +401,6 @@ void ThreadTeam::State::BindWorker(int index) {
     (void)BindThisThread(anywhere ? shared_cpus : bindings[seat]);
   }
   // Last: from here on others may trade places with this worker.
-  place.tid.store(tid, std::memory_order_relaxed);
   place.cpu_clock.store(cpu_clock, std::memory_order_relaxed);
   place.region.store(started.value.load(std::memory_order_relaxed), std::memory_order_release);
 }
@@ -554,6 +559,21 @@ uint64_t ThreadTeam::lost_ns() const {
   uint64_t sum = 0;
   for (const auto& mine : state_->times) sum += mine.lost_ns.load(std::memory_order_relaxed);
   return sum;
+}
+
+uint64_t ThreadTeam::slept_ns() const {
+  uint64_t sum = 0;
+  for (const auto& mine : state_->times) sum += mine.slept_ns.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::vector<int> ThreadTeam::ThreadIds() const {
+  std::vector<int> ids;
+  for (const WorkerPlace& place : state_->places) {
+    const int tid = place.tid.load(std::memory_order_relaxed);
+    if (tid != 0) ids.push_back(tid);
+  }
+  return ids;
 }
 
 void ThreadTeam::LetWorkersMove(bool moving) {

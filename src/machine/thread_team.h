@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "src/base/status.h"
 #include "src/machine/topology.h"
@@ -104,6 +105,10 @@ class ThreadTeam {
   // Time in Run, added up over the workers, in which a worker neither ran nor slept in a barrier:
   // other programs (or a quota) kept its CPU from it.
   uint64_t lost_ns() const;
+  // Of wait_ns, what was slept: waits that outlasted the spinning of well balanced shares.
+  uint64_t slept_ns() const;
+  // The kernel's numbers of the threads that have worked in a region so far; between regions.
+  std::vector<int> ThreadIds() const;
 
   // Between regions. True: from the next one on workers are not bound to a core each but run on any
   // core of the team (for a core that another program keeps busy).

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "simd/attention.h"
@@ -39,6 +40,7 @@ class KvPool {
   bool Shared(const uint8_t* page) const { return owners_[IndexOf(page)] > 1; }
   const KvShape& shape() const { return shape_; }
   size_t page_bytes() const { return page_bytes_; }
+  std::span<const uint8_t> memory() const { return {arena_.data(), total_ * page_bytes_}; }
   size_t free_pages() const { return free_.size(); }
   size_t total_pages() const { return total_; }
 

@@ -160,6 +160,7 @@ class Running : public std::enable_shared_from_this<Running> {
     log_.decode_s = sum_.decode_s;
     log_.prefill_per_s = rate(sum_.prefill_rows, sum_.prefill_s);
     log_.decode_per_s = rate(sum_.decode_passes, sum_.decode_s);
+    log_.ceilings = CeilingLog(sum_.work);
     if (sum_.diverged_at != SIZE_MAX) {
       log_.diverged = std::to_string(sum_.diverged_at) + ":" + end.diverged_text;
     }

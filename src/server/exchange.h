@@ -46,6 +46,7 @@ struct RequestLog {
   double queue_s = 0, prefill_s = 0, decode_s = 0;
   double prefill_per_s = 0, decode_per_s = 0;  // tokens
   std::string finish;
+  std::string ceilings;  // CeilingLog of it
   std::string diverged;  // "token:text around it" where a kept prompt parted from this one
 };
 

@@ -392,6 +392,7 @@ void HttpConnection::Log() {
                   log.prompt_tokens, log.cached_tokens, log.generated_tokens, log.queue_s * 1e3,
                   log.prefill_s * 1e3, log.decode_s * 1e3, log.prefill_per_s, log.decode_per_s);
     line += number;
+    line += log.ceilings;
     line += " finish=" + (log.finish.empty() ? "-" : LogValue(log.finish, 32));
     if (!log.diverged.empty()) line += " cache_diverged=" + LogValue(log.diverged, 120);
   }

@@ -145,7 +145,11 @@ json::object LlamaAnswer::Last(const ChoiceEnd& end) {
   last["stop_type"] = StopType(end, out_of_time);
   last["stopping_word"] = end.stop_text;
   last["tokens_cached"] = end.stats.cached_tokens;
-  last["timings"] = Timings(end.stats, end.diverged_text);
+  json::object timings = Timings(end.stats, end.diverged_text);
+  if (options_.ceiling || AsksForCeiling(exchange_->request())) {
+    timings["ceiling"] = CeilingJson(end.stats.work);
+  }
+  last["timings"] = std::move(timings);
   return options_.response_fields.empty() ? last : SelectFields(last, options_.response_fields);
 }
 

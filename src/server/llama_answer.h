@@ -25,6 +25,7 @@ struct LlamaAnswerOptions {
   bool return_tokens = false;
   bool return_progress = false;    // events while the prompt is computed
   bool timings_per_token = false;  // timings in every event
+  bool ceiling = false;            // in the last timings
   bool probs = false;              // completion_probabilities
   int64_t id_slot = 0;
   std::vector<std::string> prompts;          // as text; one per choice

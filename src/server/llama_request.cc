@@ -119,6 +119,7 @@ class SettingsReader {
     answer.stream = fields_.Bool("stream", false);
     answer.return_tokens = fields_.Bool("return_tokens", false);
     answer.return_progress = fields_.Bool("return_progress", false);
+    answer.ceiling = fields_.Bool("ceiling", false);
     answer.timings_per_token = fields_.Bool("timings_per_token", false);
     answer.response_fields = fields_.Strings("response_fields", kMostFields);
     answer.id_slot = std::max<int64_t>(0, fields_.Int("id_slot", -1, INT32_MIN, INT32_MAX));

@@ -331,6 +331,51 @@ void AddOurs(const std::vector<ModelGauges>& models, Exposition& out) {
                models, [](const ModelGauges& m) { return m.engine.cache_evictions; });
 }
 
+// Where the time went, and how near the limits it ran.
+void AddStalls(const std::vector<ModelGauges>& models, Exposition& out) {
+  const char* name = "sluice:stall_seconds_total";
+  out.Head(name, "counter",
+           "Time of steps by what held them up, and of requests in the queue (docs/why-slow.md).");
+  for (const ModelGauges& m : models) {
+    for (size_t i = 0; i < kCauses; ++i) {
+      const auto cause = static_cast<Cause>(i);
+      out.Sample(name, {{"model_name", m.model}, {"engine", "0"}, {"cause", CauseName(cause)}},
+                 m.engine.stalls[cause]);
+    }
+  }
+  out.PerModel("sluice:bandwidth_ceiling_ratio", "gauge",
+               "Share of the read bandwidth that the last second of passes reached; 1 is all.",
+               models, [](const ModelGauges& m) { return m.engine.recent.bandwidth; });
+  out.PerModel("sluice:compute_ceiling_ratio", "gauge",
+               "Share of the kernels' own speed that the last second of passes reached.", models,
+               [](const ModelGauges& m) { return m.engine.recent.compute; });
+  out.PerModel("sluice:weights_resident_ratio", "gauge", "Share of the weights in RAM.", models,
+               [](const ModelGauges& m) { return m.weights_resident; });
+  out.PerModel("sluice:throttled_periods_total", "counter",
+               "Periods in which a CPU quota stopped a pass.", models,
+               [](const ModelGauges& m) { return m.engine.throttled_periods; });
+}
+
+// Of the whole, by the share of the weights that lie on a node and of the workers on it.
+void AddNodes(const std::vector<ModelGauges>& models, Exposition& out) {
+  const auto per_node = [&](const std::string& name, const char* help,
+                            const std::vector<double> NodeAudit::* shares, auto whole) {
+    out.Head(name, "gauge", help);
+    for (const ModelGauges& m : models) {
+      const std::vector<double>& share = m.nodes.*shares;
+      for (size_t node = 0; node < share.size(); ++node) {
+        out.Sample(name, {{"model_name", m.model}, {"engine", "0"}, {"node", std::to_string(node)}},
+                   1e9 * whole(m.engine) * share[node]);
+      }
+    }
+  };
+  per_node("sluice:node_read_bytes_per_second", "Read from a memory node in the last second.",
+           &NodeAudit::weights, [](const Snapshot& s) { return s.recent_read_gb_s; });
+  per_node("sluice:node_read_ceiling_bytes_per_second",
+           "What the workers of a memory node read at most.", &NodeAudit::workers,
+           [](const Snapshot& s) { return s.read_bandwidth_gb_s; });
+}
+
 void AddProcess(Exposition& out) {
   const MemoryUse use = ThisProcessMemory();
   out.Head("sluice:resident_bytes", "gauge", "Memory of the process in RAM.");
@@ -371,6 +416,8 @@ std::string Metrics::Text(const std::vector<ModelGauges>& models, const HttpCoun
   for (const MetricFamily& family : families_->registry.Collect()) out.Add(family);
   AddLlama(models, out);
   AddOurs(models, out);
+  AddStalls(models, out);
+  AddNodes(models, out);
   AddProcess(out);
   AddHttp(http, out);
   return std::move(out).text();
@@ -397,10 +444,10 @@ std::vector<Route> MetricsRoutes(const ServerContext& context) {
   route.handler = [context](std::shared_ptr<Exchange> exchange) {
     std::vector<ModelGauges> models;
     for (const LoadedModel& loaded : context.host->Loaded()) {
-      const ServedModel& model = *loaded.model;
+      ServedModel& model = *loaded.model;
       models.push_back({model.name(), model.engine().snapshot(),
                         static_cast<double>(model.runner().model().WeightBytesPerToken()),
-                        MacsPerToken(model.runner())});
+                        MacsPerToken(model.runner()), model.residency().Share(), model.nodes()});
     }
     exchange->Respond({200,
                        "text/plain; version=0.0.4; charset=utf-8",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/engine/engine.h"
+#include "src/engine/memory_audit.h"
 #include "src/server/http_server.h"
 
 namespace sluice {
@@ -29,7 +30,9 @@ struct ModelGauges {
   std::string model;
   EngineSnapshot engine;
   double weight_bytes_per_token = 0;
-  double macs_per_token = 0;  // multiply-adds of its matrices, logits included
+  double macs_per_token = 0;    // multiply-adds of its matrices, logits included
+  double weights_resident = 1;  // share in RAM
+  NodeAudit nodes;
 };
 
 class Metrics {

@@ -184,7 +184,11 @@ json::object OpenAiAnswer::AllTimings() const {
     AddStats(c.stats, &sum);
     diverged = c.diverged_text;
   }
-  return Timings(sum, diverged);
+  json::object timings = Timings(sum, diverged);
+  if (options_.ceiling || AsksForCeiling(exchange_->request())) {
+    timings["ceiling"] = CeilingJson(sum.work);
+  }
+  return timings;
 }
 
 const char* OpenAiAnswer::FinishName(size_t i, bool called_tools) const {

@@ -26,6 +26,7 @@ struct AnswerOptions {
   bool include_usage = false;     // a last chunk with the totals
   bool continuous_usage = false;  // in every chunk
   bool return_token_ids = false;
+  bool ceiling = false;       // in the timings
   bool include_stop = false;  // the stop string is part of the answer
   int logprobs = -1;          // >= 0: with that many alternatives
   size_t n = 1;               // choices for each prompt

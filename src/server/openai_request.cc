@@ -37,6 +37,7 @@ void RefuseUnsupported(Fields* fields) {
 
 void ReadStreaming(Fields* fields, AnswerOptions* answer) {
   answer->stream = fields->Bool("stream", false);
+  answer->ceiling = fields->Bool("ceiling", false);
   const json::object* options = fields->Object("stream_options");
   if (options == nullptr) return;
   Fields inner(*options);

@@ -35,6 +35,7 @@ Result<std::shared_ptr<ServedModel>> ServedModel::Load(const ModelEntry& entry,
   model->entry_ = entry;
   model->options_ = options;
   ASSIGN_OR_RETURN(model->engine_, EngineService::Create(entry.path, options.service, progress));
+  model->residency_ = std::make_unique<ResidencyMeter>(model->runner().model());
   Result<std::string> source = options.chat_template.empty()
                                    ? ChatTemplateOf(model->runner().model().gguf(), false)
                                    : Result<std::string>(options.chat_template);
@@ -56,6 +57,12 @@ std::shared_ptr<const GrammarVocabulary> ServedModel::grammar_vocabulary() {
   const std::lock_guard lock(mutex_);
   if (!grammar_vocabulary_) grammar_vocabulary_ = MakeGrammarVocabulary(tokenizer());
   return grammar_vocabulary_;
+}
+
+const NodeAudit& ServedModel::nodes() {
+  const std::lock_guard lock(mutex_);
+  if (!nodes_) nodes_ = AuditNodes(runner(), ThisMachine());
+  return *nodes_;
 }
 
 bool ModelHost::Slot::expired(Clock::time_point now) const {

@@ -18,6 +18,7 @@
 
 #include "src/base/status.h"
 #include "src/engine/engine_service.h"
+#include "src/engine/memory_audit.h"
 #include "src/engine/model_runner.h"
 #include "src/text/chat_format.h"
 #include "src/text/grammar/grammar.h"
@@ -65,17 +66,21 @@ class ServedModel {
   const Status& chat_status() const { return chat_status_; }
   const std::string& chat_source() const { return chat_source_; }
   std::shared_ptr<const GrammarVocabulary> grammar_vocabulary();  // made at the first call
+  ResidencyMeter& residency() { return *residency_; }
+  const NodeAudit& nodes();  // made at the first call
 
  private:
   ServedModel() = default;
   ModelEntry entry_;
   ServedModelOptions options_;
   std::unique_ptr<EngineService> engine_;
+  std::unique_ptr<ResidencyMeter> residency_;
   std::optional<ChatFormat> chat_;
   Status chat_status_;
   std::string chat_source_;
   std::mutex mutex_;
   std::shared_ptr<const GrammarVocabulary> grammar_vocabulary_;  // guarded by mutex_
+  std::optional<NodeAudit> nodes_;                               // guarded by mutex_
 };
 
 struct HostOptions {

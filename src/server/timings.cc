@@ -1,6 +1,8 @@
 #include "src/server/timings.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 namespace sluice {
 
@@ -31,6 +33,55 @@ boost::json::object Timings(const SequenceStats& stats, const std::string& diver
   return timings;
 }
 
+bool AsksForCeiling(const HttpRequest& request) {
+  const std::string_view asked = request.Header("X-Sluice-Ceiling");
+  return asked == "1" || asked == "true";
+}
+
+boost::json::object CeilingJson(const RequestWork& work) {
+  const auto shares = [](const CeilingShares& s) {
+    return boost::json::object{
+        {"binds", s.binds()}, {"bandwidth_ratio", s.bandwidth}, {"compute_ratio", s.compute}};
+  };
+  const StallTimes stalls = work.Stalls();
+  boost::json::object causes;
+  for (size_t i = 0; i < kCauses; ++i) {
+    causes[CauseName(static_cast<Cause>(i))] = stalls.seconds[i];
+  }
+  boost::json::object o = shares(work.decode_shares());
+  o["prefill"] = shares(work.prefill_shares());
+  o["read_gb_s"] = Ratio(1e-9 * work.decode.bytes(), work.decode.seconds);
+  o["read_ceiling_gb_s"] = work.ceilings.decode.read_gb_s;
+  o["wall_s"] = stalls.sum();
+  o["stalls_s"] = std::move(causes);
+  o["major_faults"] = static_cast<uint64_t>(work.major_faults());
+  return o;
+}
+
+std::string CeilingLog(const RequestWork& work) {
+  const CeilingShares shares = work.decode_shares();
+  char text[96];
+  std::snprintf(text, sizeof(text),
+                " bandwidth_ratio=%.2f compute_ratio=%.2f stalls=", shares.bandwidth,
+                shares.compute);
+  std::string line = text;
+  const StallTimes stalls = work.Stalls();
+  std::vector<size_t> order;
+  for (size_t i = 0; i < kCauses; ++i) {
+    if (stalls.seconds[i] >= 0.01 * stalls.sum() && stalls.seconds[i] > 0) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return stalls.seconds[a] > stalls.seconds[b]; });
+  if (order.empty()) return line + "-";
+  for (size_t i = 0; i < order.size(); ++i) {
+    std::snprintf(text, sizeof(text), "%s%s:%.0f%%", i == 0 ? "" : ",",
+                  CauseName(static_cast<Cause>(order[i])),
+                  100 * stalls.seconds[order[i]] / stalls.sum());
+    line += text;
+  }
+  return line;
+}
+
 void AddStats(const SequenceStats& stats, SequenceStats* sum) {
   sum->prompt_tokens += stats.prompt_tokens;
   sum->cached_tokens += stats.cached_tokens;
@@ -42,6 +93,7 @@ void AddStats(const SequenceStats& stats, SequenceStats* sum) {
   sum->prefill_s += stats.prefill_s;
   sum->decode_s += stats.decode_s;
   sum->decode_bytes += stats.decode_bytes;
+  sum->work += stats.work;
   sum->diverged_at = std::min(sum->diverged_at, stats.diverged_at);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+#include <sstream>
 
 #include "tests/base/temp_folder.h"
 #include "tests/cli/run_sluice.h"
@@ -120,7 +121,7 @@ TEST_F(CliTest, RunAsJson) {
   for (const char* key :
        {"prompt_tokens", "prefill_tok_s", "generated_tokens", "decode_tok_s", "bytes_per_token",
         "gb_s", "read_bandwidth_gb_s", "ceiling_pct", "peak_rss_bytes", "load_s", "target",
-        "logits_hash", "text", "finish_reason"}) {
+        "logits_hash", "text", "finish_reason", "weights_resident_ratio", "joules"}) {
     EXPECT_TRUE(o.contains(key)) << key;
   }
   EXPECT_EQ(o.at("generated_tokens"), 4);
@@ -128,6 +129,36 @@ TEST_F(CliTest, RunAsJson) {
   EXPECT_GT(boost::json::value_to<double>(o.at("bytes_per_token")), 1000);
   EXPECT_GT(boost::json::value_to<double>(o.at("read_bandwidth_gb_s")), 0);
   EXPECT_EQ(o.at("logits_hash").as_string().size(), 16u);
+}
+
+TEST_F(CliTest, RunAccountsForItsTime) {
+  const boost::json::object o =
+      Json({"run", model_, "-p", "abc de", "-n", "200", "--ignore-eos", "-t", "2"});
+  const boost::json::object& ceiling = o.at("ceiling").as_object();
+  double sum = 0;
+  for (const auto& [cause, seconds] : ceiling.at("stalls_s").as_object()) {
+    EXPECT_GE(seconds.to_number<double>(), 0) << cause;
+    sum += seconds.to_number<double>();
+  }
+  const double wall_s = o.at("wall_s").to_number<double>();
+  EXPECT_NEAR(sum, wall_s, 0.03 * wall_s + 5e-4);
+  EXPECT_NE(ceiling.at("binds").as_string(), "");
+  EXPECT_GT(ceiling.at("compute_ratio").to_number<double>(), 0);
+}
+
+TEST_F(CliTest, RunExplainsInPlainWords) {
+  const ProgramResult r =
+      Sluice({"run", model_, "-p", "abc de", "-n", "50", "--ignore-eos", "--explain"});
+  EXPECT_EQ(r.exit_code, 0);
+  for (const char* words : {"Decode reached ", " binds.", " s went:\n", " %  #",
+                            "Weights: 100 % of", "page faults from disk per token"}) {
+    EXPECT_NE(r.err.find(words), std::string::npos) << words << " in " << r.err;
+  }
+  EXPECT_EQ(r.err.find('\x1b'), std::string::npos) << "colours on a pipe";
+  std::istringstream lines(r.err);
+  std::string line;
+  std::getline(lines, line);  // the closing line
+  while (std::getline(lines, line)) EXPECT_LE(line.size(), 100u) << line;
 }
 
 TEST_F(CliTest, RunTakesThePromptFromAFlagAFileOrStdin) {

@@ -1,0 +1,181 @@
+// That the engine's account of a request is its wall time, whoever it shared the
+// steps with, and that injected time is found under its name.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "src/engine/engine.h"
+#include "tests/base/temp_folder.h"
+#include "tests/engine/runner.h"
+#include "tests/model/tiny_model.h"
+
+namespace sluice {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class AccountingTest : public testing::Test {
+ protected:
+  AccountingTest() : tiny_(TinyLlama("Q4_0")) { Start(TestOptions(96), {.max_sequences = 4}); }
+
+  void Start(RunnerOptions o, const EngineOptions& options) {
+    engine_.reset();
+    o.threads = 2;
+    runner_ = MakeRunner(tiny_.Write(folder_.path("m.gguf")), o);
+    ASSERT_TRUE(runner_);
+    tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
+    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, options);
+  }
+
+  // Remembers its wall time by a clock of its own.
+  void Add(size_t prompt_tokens, size_t max_tokens, uint64_t seed,
+           std::function<void(const TokenEvent&)> on_token = {}) {
+    Request r;
+    r.prompt = tiny_.Tokens(prompt_tokens, seed);
+    r.max_tokens = max_tokens;
+    r.ignore_eos = true;
+    r.on_token = std::move(on_token);
+    const auto begin = Clock::now();
+    r.on_finish = [this, begin](const Sequence& s) {
+      const std::chrono::duration<double> wall = Clock::now() - begin;
+      ends_.push_back({wall.count(), s.stats()});
+    };
+    ASSERT_TRUE(engine_->Add(std::move(r)).ok());
+  }
+  void RunAll() {
+    for (bool more = true; more;) {
+      const Result<bool> step = engine_->Step();
+      ASSERT_TRUE(step.ok());
+      more = *step;
+    }
+  }
+  void ExpectWholeAccounts() {
+    for (const End& e : ends_) {
+      const double sum = e.stats.work.Stalls().sum();
+      EXPECT_NEAR(sum, e.wall_s, 0.03 * e.wall_s + 2e-4);
+      EXPECT_LT(e.stats.work.other_s, 0.5 * e.wall_s);
+    }
+  }
+
+  struct End {
+    double wall_s;
+    SequenceStats stats;
+  };
+  const TempFolder folder_;
+  const TinyModel tiny_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<End> ends_;
+};
+
+TEST_F(AccountingTest, ARequestAloneIsItsPassesAndLittleElse) {
+  Add(40, 30, 1);
+  RunAll();
+  ASSERT_EQ(ends_.size(), 1u);
+  ExpectWholeAccounts();
+  const RequestWork& work = ends_[0].stats.work;
+  EXPECT_EQ(work.prefill.rows, 40);
+  EXPECT_EQ(work.decode.passes, 29);
+  EXPECT_EQ(work.decode.logit_rows, 29);
+  EXPECT_GT(work.decode.weight_bytes, 0);
+  EXPECT_GT(work.decode.kv_bytes, 0);
+  EXPECT_GT(work.prefill.seconds, 0);
+}
+
+// More than run at once, with a chunk so small that prompts wait for each other's rows.
+TEST_F(AccountingTest, RequestsThatWaitAndShareStepsAccountForAllOfIt) {
+  RunnerOptions o = TestOptions(96);
+  o.chunk = 8;
+  o.sequences = 3;
+  Start(o, {.max_sequences = 3});
+  for (uint64_t i = 0; i < 8; ++i) Add(10 + 7 * i, 12, i);
+  RunAll();
+  ASSERT_EQ(ends_.size(), 8u);
+  ExpectWholeAccounts();
+  EXPECT_GT(ends_.back().stats.work.queue_s, 0.2 * ends_.back().wall_s);
+}
+
+TEST_F(AccountingTest, ThoseThatArePutOffWaitInTheQueue) {
+  RunnerOptions o = TestOptions(96);
+  o.sequences = 2;
+  Start(o, {.max_sequences = 4});
+  for (uint64_t i = 0; i < 4; ++i) Add(8, 80, i);
+  RunAll();
+  ASSERT_EQ(ends_.size(), 4u);
+  size_t put_off = 0;
+  for (const End& e : ends_) put_off += e.stats.preemptions;
+  EXPECT_GT(put_off, 0u);
+  ExpectWholeAccounts();
+}
+
+TEST_F(AccountingTest, ASlowReceiverIsTextAndNothingElse) {
+  constexpr auto kDelay = std::chrono::milliseconds(5);
+  Add(4, 10, 1, [&](const TokenEvent&) { std::this_thread::sleep_for(kDelay); });
+  RunAll();
+  ASSERT_EQ(ends_.size(), 1u);
+  ExpectWholeAccounts();
+  const StallTimes stalls = ends_[0].stats.work.Stalls();
+  EXPECT_GE(stalls[Cause::kSampling], 0.050);
+  EXPECT_GE(engine_->snapshot().stalls[Cause::kSampling], 0.045);  // the last token's is no step's
+}
+
+TEST_F(AccountingTest, CancelledBeforeItRanWasOnlyWaiting) {
+  Request request;
+  request.prompt = {1, 2, 3};
+  Result<Sequence*> s = engine_->Add(std::move(request));
+  ASSERT_TRUE(s.ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  (*s)->Cancel();
+  RunAll();
+  const StallTimes stalls = (*s)->stats().work.Stalls();
+  EXPECT_GE(stalls[Cause::kQueue], 0.010);
+  EXPECT_EQ(stalls[Cause::kQueue], stalls.sum());
+}
+
+TEST_F(AccountingTest, TheQueueCountsFromTheArrival) {
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 2;
+  request.arrived = Clock::now() - std::chrono::seconds(5);
+  Result<Sequence*> s = engine_->Add(std::move(request));
+  ASSERT_TRUE(s.ok());
+  RunAll();
+  EXPECT_GE((*s)->stats().queue_s, 5);
+  EXPECT_GE((*s)->stats().work.queue_s, 5);
+  EXPECT_LT((*s)->stats().work.queue_s, (*s)->stats().work.Stalls().sum());
+}
+
+TEST_F(AccountingTest, TheEnginesTotalsAreItsSteps) {
+  const auto begin = Clock::now();
+  Add(40, 40, 1);
+  Add(20, 40, 2);
+  RunAll();
+  const std::chrono::duration<double> wall = Clock::now() - begin;
+  const EngineSnapshot s = engine_->snapshot();
+  EXPECT_NEAR(s.stalls.sum() - s.stalls[Cause::kQueue], wall.count(), 0.05 * wall.count() + 1e-3);
+}
+
+TEST_F(AccountingTest, CeilingsGiveSharesAndMoveNoTime) {
+  Add(16, 20, 1);
+  RunAll();
+  RequestWork work = ends_[0].stats.work;
+  const double sum = work.Stalls().sum();
+  EXPECT_STREQ(work.decode_shares().binds(), "");
+  work.ceilings = runner_->MeasureCeilings();
+  EXPECT_GT(work.ceilings.decode.first_row_s, 0);
+  EXPECT_GT(work.ceilings.decode.row_s, 0);
+  EXPECT_GT(work.ceilings.decode.attention_gmac_s, 0);
+  EXPECT_GT(work.decode_shares().compute, 0);
+  EXPECT_NEAR(work.Stalls().sum(), sum, 1e-9);
+  engine_->SetCeilings(work.ceilings);
+  Add(16, 20, 2);
+  RunAll();
+  EXPECT_GT(engine_->snapshot().recent.compute, 0);
+  EXPECT_EQ(ends_[1].stats.work.ceilings.decode.row_s, work.ceilings.decode.row_s);
+}
+
+}  // namespace
+}  // namespace sluice
