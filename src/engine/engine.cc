@@ -17,11 +17,8 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A pass with no stream to stall may take longer, but a newcomer waits for its end.
-constexpr double kQuietStalls = 4;
-// Rows of a prompt that a pass takes at least, and before any speed is known.
-constexpr size_t kLeastRows = 4, kFirstRows = 64;
-constexpr double kNewest = 0.3;  // weight of the last pass in the moving means
+constexpr size_t kFirstRows = 64;  // of prompts that a pass takes before any speed is known
+constexpr double kNewest = 0.3;    // weight of the last pass in the moving means
 
 void Learn(double sample, double* mean) {
   *mean = *mean == 0 ? sample : *mean + kNewest * (sample - *mean);
@@ -158,13 +155,7 @@ size_t Engine::PrefillRows() const {
   const bool streams =
       std::any_of(running_.begin(), running_.end(), [](const Sequence* s) { return s->one_row(); });
   if (row_s_ == 0) return streams ? std::min(most, kFirstRows) : most;
-  // On top of the step that the streams take anyway: taken off it, streams that are slower than the
-  // budget would let no prompt in.
-  const double budget = streams ? options_.max_stall_s : options_.max_stall_s * kQuietStalls;
-  const double rows = std::clamp(budget / row_s_, static_cast<double>(std::min(kLeastRows, most)),
-                                 static_cast<double>(most));
-  const auto whole = static_cast<size_t>(rows);
-  return whole > 32 ? whole / 32 * 32 : whole;
+  return RowsWithin(options_.max_stall_s, streams, row_s_, most);
 }
 
 // Pages for every row of the plan. False: somebody had to give up his, and the plan is another.

@@ -62,14 +62,18 @@ bool EngineService::TakeInbox() {
   {
     std::unique_lock lock(mutex_);
     snapshot_ = engine_->snapshot();
-    // The ceiling, in the first idle moment: half a second, for which nobody waits at the start.
-    if (inbox_.empty() && sequences_.empty() && !stop_ && read_bandwidth_gb_s_ < 0) {
+    snapshot_.read_bandwidth_gb_s = std::max(read_bandwidth_gb_s_, 0.0);
+    const auto wanted = [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); };
+    // The ceiling, in the first idle moment: half a second, for which nobody waits at the start;
+    // and again in quiet ones.
+    const std::chrono::duration<double> quiet(read_bandwidth_gb_s_ < 0 ? 0 : options_.quiet_s);
+    if (CeilingIsOld() && !wake_.wait_for(lock, quiet, wanted)) {
       lock.unlock();
-      read_bandwidth_gb_s_ = runner_->ReadBandwidth();
+      MeasureCeiling();
       lock.lock();
     }
     snapshot_.read_bandwidth_gb_s = std::max(read_bandwidth_gb_s_, 0.0);
-    wake_.wait(lock, [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); });
+    wake_.wait(lock, wanted);
     arrivals.swap(inbox_);
     cancellations.swap(cancellations_);
     stop = stop_;
@@ -81,6 +85,19 @@ bool EngineService::TakeInbox() {
   if (!stop) return true;
   for (const auto& [id, sequence] : sequences_) sequence->Cancel();
   return !sequences_.empty();  // one more step lets them end
+}
+
+bool EngineService::CeilingIsOld() const {
+  if (read_bandwidth_gb_s_ < 0) return true;
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - ceiling_at_;
+  return age.count() >= options_.ceiling_age_s && engine_->snapshot().steps != ceiling_steps_;
+}
+
+void EngineService::MeasureCeiling() {
+  read_bandwidth_gb_s_ =
+      read_bandwidth_gb_s_ < 0 ? runner_->ReadBandwidth() : runner_->MeasureBandwidthAgain();
+  ceiling_steps_ = engine_->snapshot().steps;
+  ceiling_at_ = std::chrono::steady_clock::now();
 }
 
 void EngineService::Start(Arrival arrival) {

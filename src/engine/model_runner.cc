@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <vector>
 
 #include "src/engine/pass_work.h"
 #include "src/machine/bandwidth.h"
+#include "src/machine/ceilings.h"
 #include "src/machine/machine_profile.h"
 #include "src/machine/memory_use.h"
 #include "src/machine/topology.h"
@@ -171,6 +173,23 @@ double ModelRunner::ReadBandwidth() {
     RestartPeakRss();
     read_bandwidth_ = gb_s.ok() ? *gb_s : 0;
   }
+  return *read_bandwidth_;
+}
+
+double ModelRunner::MeasureBandwidthAgain() {
+  constexpr double kSeconds = 0.1;
+  const uint64_t peak = PeakRssBytes();
+  const Result<double> gb_s = MeasureReadBandwidth(*team_, kSeconds, options_.threads);
+  RestartPeakRss();
+  peak_before_probe_ = peak;
+  if (!gb_s.ok()) return ReadBandwidth();
+  Ceilings ceilings = KeptCeilings(options_.threads, options_.threads_batch);
+  if (read_bandwidth_ && !ceilings.Now(kReadRate)) {
+    ceilings.Add(kReadRate, *read_bandwidth_, std::time(nullptr));
+  }
+  ceilings.Add(kReadRate, *gb_s, std::time(nullptr));
+  KeepCeilings(ceilings);
+  read_bandwidth_ = ceilings.Good(kReadRate).value_or(*gb_s);
   return *read_bandwidth_;
 }
 

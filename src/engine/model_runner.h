@@ -63,6 +63,9 @@ class ModelRunner {
   // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
   // half a second), then remembered; 0 if it cannot be.
   double ReadBandwidth();
+  // Measures it again, in a third of the time, and keeps it in the history of this machine's
+  // ceilings; the good value of that history (Ceilings::Good).
+  double MeasureBandwidthAgain();
   // The process's peak memory without the buffer of that measurement.
   uint64_t PeakRssBytes() const;
 
