@@ -30,6 +30,8 @@ void AddTokenize(CLI::App& app, int* exit_code);
 void AddTemplate(CLI::App& app, int* exit_code);
 void AddPerplexity(CLI::App& app, int* exit_code);
 void AddInspect(CLI::App& app, int* exit_code);
+void AddMachine(CLI::App& app, int* exit_code);
+void AddPlan(CLI::App& app, int* exit_code);
 void AddModels(CLI::App& app, int* exit_code);
 void AddPull(CLI::App& app, int* exit_code);
 

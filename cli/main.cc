@@ -52,7 +52,7 @@ int Main(int argc, char** argv) {
       "Example:\n  sluice run -p \"The capital of France is\"");
   int exit_code = kExitOk;
   for (auto add : {AddRun, AddChat, AddServe, AddBench, AddEval, AddPerplexity, AddTokenize,
-                   AddTemplate, AddInspect, AddModels, AddPull}) {
+                   AddTemplate, AddInspect, AddPlan, AddMachine, AddModels, AddPull}) {
     add(app, &exit_code);
   }
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);
