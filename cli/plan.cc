@@ -190,7 +190,7 @@ class Planner {
       ASSIGN_OR_RETURN(PlanRow row, Row(std::to_string(context), model, w, r->now, RoomBytes()));
       r->contexts.push_back(std::move(row));
     }
-    ASSIGN_OR_RETURN(PlanRow as_is, Row(r->quantisation, model, workload_, r->now, RoomBytes()));
+    ASSIGN_OR_RETURN(PlanRow as_is, Row("as it is", model, workload_, r->now, RoomBytes()));
     as_is.current = true;
     r->formats.push_back(std::move(as_is));
     for (const Format* format : Candidates(model)) {

@@ -57,9 +57,9 @@ void PrintPrediction(const PlanReport& r, const Ink& ink) {
     return HumanSeconds(now) + (same ? "" : " (" + HumanSeconds(best) + " at the machine's best)");
   };
   Line(ink, "TTFT",
-       Of(" = ", range(p.ttft_s, r.best.ttft_s), ink.strong, ink.plain) + "queue " +
-           HumanSeconds(p.queue_s) + " + " + std::to_string(w.prompt) + " tokens at " +
-           Rate(p.prefill_tok_s) + " tok/s" +
+       Of(" = ", range(p.ttft_s, r.best.ttft_s), ink.strong, ink.plain) +
+           (p.queue_s > 0 ? "queue " + HumanSeconds(p.queue_s) + " + " : "") +
+           std::to_string(w.prompt) + " tokens at " + Rate(p.prefill_tok_s) + " tok/s" +
            (w.concurrency > 1 ? "; the last of " + std::to_string(w.concurrency) + " after " +
                                     HumanSeconds(p.last_ttft_s)
                               : ""));

@@ -26,7 +26,7 @@
 namespace sluice {
 
 // Rows of a product at which kernels are measured: one, few (from the panels themselves), many.
-inline constexpr size_t kRateRows[] = {1, 4, 8, 16, 64, 256};
+inline constexpr size_t kRateRows[] = {1, 4, 8, 16, 48, 64, 256};
 
 // How a kernel gets at its weights: the names of its rates.
 struct KernelId {

@@ -14,8 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kRows = 64;                       // of the matrix, per worker: four panels
-constexpr size_t kStreamBytes = size_t{64} << 10;  // of weights at a time, as decode takes them
+constexpr size_t kRows = 64;  // of the matrix, per worker: four panels
+// Weights that a worker streams at a time, and how many of these lie between two barriers: as in a
+// decode step, where whoever loses his CPU meanwhile is waited for at each.
+constexpr size_t kStreamBytes = size_t{64} << 10, kMatrixTiles = 64;
 
 // Not zeros, which a kernel might like too much, and far from denormals.
 float Value(size_t i) { return static_cast<float>(i * 2654435761u % 2048) / 1024 - 1; }
@@ -193,13 +195,15 @@ Result<double> MeasureStreamRate(ThreadTeam& team, int threads, const KernelMatr
         worker.Barrier();
         const auto start = Clock::now();
         while (again) {
-          worker.ForTiles(tiles, [&](size_t begin, size_t end) {
-            for (size_t t = begin; t < end; ++t) {
-              args.weights = m.weights + t * tile * row_bytes;
-              m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
-            }
-          });
-          worker.Barrier();
+          for (size_t first = 0; first < tiles; first += kMatrixTiles) {
+            worker.ForTiles(std::min(kMatrixTiles, tiles - first), [&](size_t begin, size_t end) {
+              for (size_t t = first + begin; t < first + end; ++t) {
+                args.weights = m.weights + t * tile * row_bytes;
+                m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
+              }
+            });
+            worker.Barrier();
+          }
           if (worker.index() == 0) {
             taken_s = std::chrono::duration<double>(Clock::now() - start).count();
             ++passes;
