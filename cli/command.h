@@ -33,6 +33,8 @@ void AddTemplate(CLI::App& app, int* exit_code);
 void AddPerplexity(CLI::App& app, int* exit_code);
 void AddInspect(CLI::App& app, int* exit_code);
 void AddDoctor(CLI::App& app, int* exit_code);
+void AddMachine(CLI::App& app, int* exit_code);
+void AddPlan(CLI::App& app, int* exit_code);
 void AddModels(CLI::App& app, int* exit_code);
 void AddPull(CLI::App& app, int* exit_code);
 void AddTop(CLI::App& app, int* exit_code);

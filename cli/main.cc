@@ -53,7 +53,7 @@ int Main(int argc, char** argv) {
   int exit_code = kExitOk;
   for (auto add :
        {AddRun, AddChat, AddServe, AddBench, AddLoad, AddEval, AddPerplexity, AddTokenize,
-        AddTemplate, AddInspect, AddDoctor, AddModels, AddPull, AddTop}) {
+        AddTemplate, AddInspect, AddDoctor, AddPlan, AddMachine, AddModels, AddPull, AddTop}) {
     add(app, &exit_code);
   }
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);

@@ -59,7 +59,7 @@ RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats, bool expla
   r.kv_type = KvTypeName(runner.kv_type());
   r.threads = runner.decode_threads();
   r.cpus = ThisMachine().cpus;
-  Ceilings& ceilings = r.stats.work.ceilings;
+  PassCeilings& ceilings = r.stats.work.ceilings;
   ceilings.prefill.read_gb_s = ceilings.decode.read_gb_s = r.read_bandwidth_gb_s;
   const bool unexplained = r.ceiling_pct() < kBandwidthExplainsPct;
   if (explain || (unexplained && stats.decode_s > kLongEnoughS)) {

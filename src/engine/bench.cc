@@ -136,12 +136,7 @@ BenchResult Bench::Finish() {
   // One sample's work: the same in each.
   const auto add = [&](const PassWork& work, int threads) {
     if (work.matrix_macs.empty()) return;
-    r.work.matrix_macs.resize(work.matrix_macs.size());
-    for (size_t i = 0; i < work.matrix_macs.size(); ++i) {
-      r.work.matrix_macs[i] += work.matrix_macs[i] / samples;
-    }
-    r.work.attention_macs += work.attention_macs / samples;
-    r.work.bytes += work.bytes / samples;
+    r.work.Add(work, 1 / samples);
     r.compute_s += ComputeSeconds(work, rates_.at(threads)) / samples;
   };
   add(prefill_work_, runner_.prefill_threads());

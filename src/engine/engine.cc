@@ -18,10 +18,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A pass with no stream to stall may take longer, but a newcomer waits for its end.
-constexpr double kQuietStalls = 4;
-// Rows of a prompt that a pass takes at least, and before any speed is known.
-constexpr size_t kLeastRows = 4, kFirstRows = 64;
+constexpr size_t kFirstRows = 64;  // of prompts that a pass takes before any speed is known
 // Rows of logits held to score a prompt: 32 of a 262k vocabulary are 34 MB. One reading of the
 // output matrix serves them all, so more of them gain little.
 constexpr size_t kScoredAtOnce = 32;
@@ -176,18 +173,11 @@ size_t Engine::PrefillRows() const {
   const bool streams =
       std::any_of(running_.begin(), running_.end(), [](const Sequence* s) { return s->one_row(); });
   if (row_s_ == 0) return streams ? std::min(most, kFirstRows) : most;
-  // On top of the step that the streams take anyway: taken off it, streams that are slower than the
-  // budget would let no prompt in.
-  const double budget = streams ? options_.max_stall_s : options_.max_stall_s * kQuietStalls;
   const bool scores = std::any_of(running_.begin(), running_.end(), [](const Sequence* s) {
     return s->prompt_logprobs() != nullptr && !s->prompt_logprobs()->complete();
   });
   if (scores && streams && scored_row_s_ == 0) return std::min(most, kFirstRows);
-  const double row_s = row_s_ + (scores ? scored_row_s_ : 0);
-  const double rows = std::clamp(budget / row_s, static_cast<double>(std::min(kLeastRows, most)),
-                                 static_cast<double>(most));
-  const auto whole = static_cast<size_t>(rows);
-  return whole > 32 ? whole / 32 * 32 : whole;
+  return RowsWithin(options_.max_stall_s, streams, row_s_ + (scores ? scored_row_s_ : 0), most);
 }
 
 // Pages for every row of the plan. False: somebody had to give up his, and the plan is another.

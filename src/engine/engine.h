@@ -74,8 +74,8 @@ class Engine {
   // back.
   Result<bool> Step();
   // What the causes of lost time are told by, once measured; bytes divide it before.
-  void SetCeilings(const Ceilings& ceilings) { ceilings_ = ceilings; }
-  const Ceilings& ceilings() const { return ceilings_; }
+  void SetCeilings(const PassCeilings& ceilings) { ceilings_ = ceilings; }
+  const PassCeilings& ceilings() const { return ceilings_; }
   EngineSnapshot snapshot() const;
 
  private:
@@ -117,7 +117,7 @@ class Engine {
   double scored_row_s_ = 0;  // the same: what a row costs more whose log-probability is wanted
 
   PassMeter meter_;
-  Ceilings ceilings_;
+  PassCeilings ceilings_;
   PassTotals pass_;                            // the latest
   PassTotals recent_prefill_, recent_decode_;  // fading within a second of passes
   double scoring_s_ = 0;                       // of the latest pass's prompts

@@ -64,15 +64,17 @@ bool EngineService::TakeInbox() {
     std::unique_lock lock(mutex_);
     snapshot_ = engine_->snapshot();
     for (const auto& [id, sequence] : sequences_) live_.Update(id, *sequence);
-    // The ceilings, in the first idle moment: under a second, for which nobody waits at the start.
-    if (inbox_.empty() && sequences_.empty() && !stop_ && !measured_) {
-      measured_ = true;
+    const auto wanted = [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); };
+    // The ceilings, in the first idle moment: under a second, for which nobody waits at the start;
+    // and the bandwidth again in quiet ones.
+    const std::chrono::duration<double> quiet(measured_ ? options_.quiet_s : 0);
+    if (CeilingIsOld() && !wake_.wait_for(lock, quiet, wanted)) {
       lock.unlock();
-      engine_->SetCeilings(runner_->MeasureCeilings());
+      MeasureCeiling();
       lock.lock();
       snapshot_ = engine_->snapshot();
     }
-    wake_.wait(lock, [&] { return stop_ || !inbox_.empty() || !sequences_.empty(); });
+    wake_.wait(lock, wanted);
     arrivals.swap(inbox_);
     cancellations.swap(cancellations_);
     stop = stop_;
@@ -84,6 +86,24 @@ bool EngineService::TakeInbox() {
   if (!stop) return true;
   for (const auto& [id, sequence] : sequences_) sequence->Cancel();
   return !sequences_.empty();  // one more step lets them end
+}
+
+bool EngineService::CeilingIsOld() const {
+  if (!measured_) return true;
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - ceiling_at_;
+  return age.count() >= options_.ceiling_age_s && engine_->snapshot().steps != ceiling_steps_;
+}
+
+void EngineService::MeasureCeiling() {
+  if (!std::exchange(measured_, true)) {
+    engine_->SetCeilings(runner_->MeasureCeilings());
+  } else {
+    PassCeilings ceilings = engine_->ceilings();
+    ceilings.decode.read_gb_s = ceilings.prefill.read_gb_s = runner_->MeasureBandwidthAgain();
+    engine_->SetCeilings(ceilings);
+  }
+  ceiling_steps_ = engine_->snapshot().steps;
+  ceiling_at_ = std::chrono::steady_clock::now();
 }
 
 void EngineService::Start(Arrival arrival) {

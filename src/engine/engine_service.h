@@ -7,6 +7,7 @@
 #define SLUICE_SRC_ENGINE_ENGINE_SERVICE_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <future>
@@ -28,6 +29,9 @@ struct ServiceOptions {
   RunnerOptions runner;
   EngineOptions engine;
   size_t max_queue = 128;  // requests that may wait beside those that run
+  // The read bandwidth is measured again (0.1 s) when nobody has asked for anything for quiet_s, it
+  // is older than ceiling_age_s and steps were run since.
+  double quiet_s = 30, ceiling_age_s = 600;
 };
 
 class EngineService {
@@ -76,6 +80,8 @@ class EngineService {
   Status Load(const std::string& path, const LoadProgress& progress);
   void Run(const std::string& path, const LoadProgress& progress, std::promise<Status> loaded);
   bool TakeInbox();
+  bool CeilingIsOld() const;
+  void MeasureCeiling();
   void Start(Arrival arrival);
   void RemoveFinished();
 
@@ -85,6 +91,8 @@ class EngineService {
   std::unique_ptr<Engine> engine_;                     // its thread only, but for Check
   std::unordered_map<uint64_t, Sequence*> sequences_;  // its thread only
   bool measured_ = false;                              // its thread only: the ceilings
+  uint64_t ceiling_steps_ = 0;  // its thread only: steps until then, and when it was
+  std::chrono::steady_clock::time_point ceiling_at_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <vector>
 
 #include "src/engine/pass_work.h"
 #include "src/machine/bandwidth.h"
+#include "src/machine/ceilings.h"
 #include "src/machine/machine_profile.h"
 #include "src/machine/memory_use.h"
 #include "src/machine/topology.h"
@@ -183,8 +185,8 @@ PhaseCeilings CeilingsOf(const WorkCounter& counter, ThreadTeam& team, int threa
   const Result<ComputeRates> one = counter.MeasureRates(team, threads, 1, kSeconds);
   const Result<ComputeRates> many = counter.MeasureRates(team, threads, rows, kSeconds);
   if (!one.ok() || !many.ok()) return c;
-  for (size_t i = 0; i < counter.kernels().size(); ++i) {
-    const WorkCounter::Kernel& k = counter.kernels()[i];
+  for (size_t i = 0; i < counter.model_work().kernels().size(); ++i) {
+    const ModelWork::Kernel& k = counter.model_work().kernels()[i];
     c.first_row_s += 1e-9 * k.macs / one->matrix[i];
     c.row_s += 1e-9 * k.macs / many->matrix[i];
     c.first_logits_s += 1e-9 * k.output_macs / one->matrix[i];
@@ -196,17 +198,34 @@ PhaseCeilings CeilingsOf(const WorkCounter& counter, ThreadTeam& team, int threa
 
 }  // namespace
 
-const Ceilings& ModelRunner::MeasureCeilings() {
+const PassCeilings& ModelRunner::MeasureCeilings() {
   if (ceilings_) return *ceilings_;
   constexpr size_t kManyRows = 128;
   const WorkCounter counter(*model_, kv_type());
-  Ceilings c;
+  PassCeilings c;
   c.decode = CeilingsOf(counter, *team_, decode_threads(), std::min(chunk(), kManyRows));
   c.prefill = decode_threads() == prefill_threads()
                   ? c.decode
                   : CeilingsOf(counter, *team_, prefill_threads(), std::min(chunk(), kManyRows));
   c.decode.read_gb_s = c.prefill.read_gb_s = ReadBandwidth();
   return *(ceilings_ = c);
+}
+
+double ModelRunner::MeasureBandwidthAgain() {
+  constexpr double kSeconds = 0.1;
+  const uint64_t peak = PeakRssBytes();
+  const Result<double> gb_s = MeasureReadBandwidth(*team_, kSeconds, options_.threads);
+  RestartPeakRss();
+  peak_before_probe_ = peak;
+  if (!gb_s.ok()) return ReadBandwidth();
+  Ceilings ceilings = KeptCeilings(options_.threads, options_.threads_batch);
+  if (read_bandwidth_ && !ceilings.Now(kReadRate)) {
+    ceilings.Add(kReadRate, *read_bandwidth_, std::time(nullptr));
+  }
+  ceilings.Add(kReadRate, *gb_s, std::time(nullptr));
+  KeepCeilings(ceilings);
+  read_bandwidth_ = ceilings.Good(kReadRate).value_or(*gb_s);
+  return *read_bandwidth_;
 }
 
 uint64_t ModelRunner::PeakRssBytes() const {

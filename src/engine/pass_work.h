@@ -1,5 +1,6 @@
-// What passes of a model compute and read, counted, and the time that takes at
-// least on this machine's kernels: the two roofs of `sluice bench`.
+// What passes of a loaded model compute and read (counted by src/engine/time_model),
+// and the time that takes at least on this machine's kernels, probed with the model's
+// own matrices: the two roofs of `sluice bench`.
 #ifndef SLUICE_SRC_ENGINE_PASS_WORK_H_
 #define SLUICE_SRC_ENGINE_PASS_WORK_H_
 
@@ -7,22 +8,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/engine/time_model.h"
 #include "src/machine/kernel_rate.h"
 #include "src/machine/thread_team.h"
 #include "src/model/batch.h"
 #include "src/model/model.h"
 
 namespace sluice {
-
-// Multiply-adds (MAC) and bytes of some passes.
-struct PassWork {
-  std::vector<double> matrix_macs;  // [WorkCounter::kernels()]
-  double attention_macs = 0;        // scores and weighed values
-  double bytes = 0;                 // weights once per pass, keys and values once per sequence
-  double kv_bytes = 0;              // of these, keys and values
-
-  double macs() const;
-};
 
 // Why a share of the ceiling can be above 100 %, in a few words; "" where there is nothing to
 // explain. pass_bytes: read again by every pass, 0 if the ceiling is not of bytes.
@@ -33,7 +25,7 @@ KernelMatrix MatrixOf(const Weight& weight);
 
 // 1e9 MAC per second of each kernel at its best.
 struct ComputeRates {
-  std::vector<double> matrix;  // [WorkCounter::kernels()]
+  std::vector<double> matrix;  // [ModelWork::kernels()]
   double attention = 0;
 };
 
@@ -44,16 +36,11 @@ class WorkCounter {
  public:
   WorkCounter(const Model& model, KvType kv_type);
 
-  // One for every way this model's matrices are multiplied: format, panels or rows.
-  struct Kernel {
-    KernelMatrix largest;    // the largest matrix of the layers, for the probe
-    double macs = 0;         // per row: layers, the chosen experts
-    double output_macs = 0;  // per row whose logits are made
-  };
-  const std::vector<Kernel>& kernels() const { return kernels_; }
+  // Of each kernel the largest matrix of the layers, for the probe.
+  const std::vector<KernelMatrix>& largest() const { return largest_; }
+  const ModelWork& model_work() const { return counted_; }
 
-  // Adds what one Model::Forward of this batch, logits included, computes and reads. Of a mixture,
-  // the experts that rows choose at random are read: experts * (1 - (1 - used / experts) ^ rows).
+  // Adds what one Model::Forward of this batch, logits included, computes and reads.
   void Add(const Batch& batch, PassWork* work) const;
 
   // The kernels alone, on `threads` workers, with `tokens` rows a product. `seconds` (and a little)
@@ -62,15 +49,9 @@ class WorkCounter {
                                     double seconds = kProbeSeconds) const;
 
  private:
-  Kernel& KernelOf(const Weight& weight);
-  void AddMatrix(const Weight& weight, double used);
-  double AttentionMacs(const BatchSegment& segment) const;
-
-  const Model& model_;
-  const KvType kv_type_;
-  std::vector<Kernel> kernels_;
-  double dense_bytes_ = 0, expert_bytes_ = 0, output_bytes_ = 0;  // expert: all of them
-  size_t windowed_layers_ = 0;
+  const ModelWork counted_;
+  const KvShape kv_shape_;
+  std::vector<KernelMatrix> largest_;
 };
 
 // The shortest time in which these kernels do this work.

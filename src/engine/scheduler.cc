@@ -49,6 +49,18 @@ void StepPlan::Add(Sequence& sequence, size_t rows) {
   decode = decode && sequence.decoding() && rows == 1;
 }
 
+size_t RowsWithin(double max_stall_s, bool streams, double row_s, size_t most) {
+  constexpr double kQuietStalls = 4;
+  constexpr size_t kLeastRows = 4;
+  // On top of the step that the streams take anyway: taken off it, streams that are slower than the
+  // budget would let no prompt in.
+  const double budget = streams ? max_stall_s : max_stall_s * kQuietStalls;
+  const double rows = std::clamp(budget / row_s, static_cast<double>(std::min(kLeastRows, most)),
+                                 static_cast<double>(most));
+  const auto whole = static_cast<size_t>(rows);
+  return whole > 32 ? whole / 32 * 32 : whole;
+}
+
 bool Schedule(std::span<Sequence* const> running, size_t max_rows, size_t prefill_rows,
               StepPlan* plan) {
   plan->Clear();

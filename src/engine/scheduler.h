@@ -38,6 +38,11 @@ struct StepPlan {
   Batch batch() const { return {tokens, segments, logit_rows, hidden_rows}; }
 };
 
+// Rows of prompts that a pass takes while a budget of --max-stall-ms holds, `row_s` each, `most` at
+// most: a few at least, or no prompt would ever get in, and whole tiles. `streams`: somebody
+// decodes beside them; without, a pass may take longer, but a newcomer waits for its end.
+size_t RowsWithin(double max_stall_s, bool streams, double row_s, size_t most);
+
 // Fills the plan from the running sequences: every decode row that max_rows has room for, then at
 // most prefill_rows of prompts. False: nothing to do.
 bool Schedule(std::span<Sequence* const> running, size_t max_rows, size_t prefill_rows,

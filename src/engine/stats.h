@@ -76,7 +76,7 @@ struct PhaseCeilings {
   double AttentionSeconds(const PassTotals& work) const;
   double ComputeSeconds(const PassTotals& work) const;
 };
-struct Ceilings {
+struct PassCeilings {
   PhaseCeilings prefill, decode;
 };
 
@@ -94,7 +94,7 @@ CeilingShares SharesOf(const PassTotals& work, const PhaseCeilings& ceilings);
 struct RequestWork {
   PassTotals prefill, decode;  // whole passes, those rows of others beside it included
   double queue_s = 0, sampling_s = 0, other_s = 0;
-  Ceilings ceilings;  // that it is judged by
+  PassCeilings ceilings;  // that it is judged by
 
   double major_faults() const { return prefill.major_faults + decode.major_faults; }
 

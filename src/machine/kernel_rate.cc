@@ -14,23 +14,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kRows = 64;     // of the matrix, per worker: four panels
-constexpr size_t kQueries = 48;  // of one attention tile
+constexpr size_t kRows = 64;  // of the matrix, per worker: four panels
+// Weights that a worker streams at a time, and how many of these lie between two barriers: as in a
+// decode step, where whoever loses his CPU meanwhile is waited for at each.
+constexpr size_t kStreamBytes = size_t{64} << 10, kMatrixTiles = 64;
 
 // Not zeros, which a kernel might like too much, and far from denormals.
 float Value(size_t i) { return static_cast<float>(i * 2654435761u % 2048) / 1024 - 1; }
 
-// Calls window() again and again; its multiply-adds over the shortest time, in 1e9 a second.
-double FastestRate(double seconds, double macs, const std::function<void()>& window) {
-  double best = 0;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+// Calls window() again and again; its multiply-adds over the shortest or the mean time, in 1e9 a
+// second.
+double WindowRate(RateWindows windows, double seconds, double macs,
+                  const std::function<void()>& window) {
+  double best = 0, count = 0;
+  const auto begin = Clock::now();
+  const auto end = begin + std::chrono::duration<double>(seconds);
+  std::chrono::duration<double, std::nano> all{};
   do {
     const auto start = Clock::now();
     window();
     const std::chrono::duration<double, std::nano> ns = Clock::now() - start;
     best = std::max(best, macs / std::max(ns.count(), 1.0));
+    all += ns;
+    ++count;
   } while (Clock::now() < end);
-  return best;
+  return windows == RateWindows::kFastest ? best : count * macs / std::max(all.count(), 1.0);
 }
 
 // The sum over the workers of what rate(index) returns. No more workers than have a CPU: of those
@@ -104,24 +112,24 @@ struct MatMulOperands {
 }  // namespace
 
 Result<double> MeasureMatMulRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
-                                 size_t tokens, double seconds) {
+                                 size_t tokens, double seconds, RateWindows windows) {
   const size_t each = MatMulOperands::Bytes(matrix, tokens);
   ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
   return SumOfRates(team, threads, [&](size_t worker) {
     const MatMulOperands own(matrix, tokens, worker, arena.data() + worker * each);
     const MatMulArgs& args = own.args;
     const size_t macs = (args.row_end - args.row_begin) * args.k * args.tokens;
-    return FastestRate(seconds, static_cast<double>(macs), [&] {
+    return WindowRate(windows, seconds, static_cast<double>(macs), [&] {
       matrix.exact ? MatMulDecoded(*matrix.format, args) : matrix.format->matmul(args);
     });
   });
 }
 
 Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape& shape,
-                                    double seconds) {
+                                    double seconds, size_t queries, RateWindows windows) {
   const size_t page_bytes = KvPageBytes(shape);
-  const size_t query_bytes = RoundUp(kQueries * shape.key_dim * sizeof(float));
-  const size_t out_bytes = RoundUp(kQueries * shape.value_dim * sizeof(float));
+  const size_t query_bytes = RoundUp(queries * shape.key_dim * sizeof(float));
+  const size_t out_bytes = RoundUp(queries * shape.value_dim * sizeof(float));
   const size_t page_area = RoundUp(kUnitSpans * page_bytes);
   const size_t each = page_area + query_bytes + out_bytes + RoundUp(AttentionScratchBytes(shape));
   ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
@@ -129,39 +137,84 @@ Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape
     uint8_t* const memory = arena.data() + worker * each;
     auto* const query = reinterpret_cast<float*>(memory + page_area);
     auto* const out = reinterpret_cast<float*>(memory + page_area + query_bytes);
-    for (size_t i = 0; i < kQueries * shape.key_dim; ++i) query[i] = Value(i);
+    for (size_t i = 0; i < queries * shape.key_dim; ++i) query[i] = Value(i);
     const std::vector<float> value(shape.value_dim, 0.5f);
     const uint8_t* pages[kUnitSpans];
     for (size_t s = 0; s < kUnitSpans; ++s) {
       pages[s] = memory + s * page_bytes;
       for (size_t slot = 0; slot < kSpan; ++slot) {
-        KvStore(shape, memory + s * page_bytes, slot, query + slot % kQueries * shape.key_dim,
+        KvStore(shape, memory + s * page_bytes, slot, query + slot % queries * shape.key_dim,
                 value.data());
       }
     }
-    const float* queries[kQueries];
-    float* outs[kQueries];
-    int32_t position[kQueries], first[kQueries];
-    for (size_t q = 0; q < kQueries; ++q) {
-      queries[q] = query + q * shape.key_dim;
-      outs[q] = out + q * shape.value_dim;
-      position[q] = static_cast<int32_t>(kUnitPositions) - 1;
-      first[q] = 0;
+    std::vector<const float*> rows;
+    std::vector<float*> outs;
+    for (size_t q = 0; q < queries; ++q) {
+      rows.push_back(query + q * shape.key_dim);
+      outs.push_back(out + q * shape.value_dim);
     }
+    const std::vector<int32_t> position(queries, static_cast<int32_t>(kUnitPositions) - 1);
+    const std::vector<int32_t> first(queries, 0);
     AttentionArgs args;
     args.shape = shape;
     args.pages = pages;
     args.ring_pages = kUnitSpans;
-    args.queries = kQueries;
-    args.query = queries;
-    args.position = position;
-    args.first = first;
+    args.queries = queries;
+    args.query = rows.data();
+    args.position = position.data();
+    args.first = first.data();
     args.scale = 0.01f;
-    args.out = outs;
+    args.out = outs.data();
     args.scratch = memory + page_area + query_bytes + out_bytes;
-    const size_t macs = kQueries * kUnitPositions * (shape.key_dim + shape.value_dim);
-    return FastestRate(seconds, static_cast<double>(macs), [&] { Attention(args); });
+    const size_t macs = queries * kUnitPositions * (shape.key_dim + shape.value_dim);
+    return WindowRate(windows, seconds, static_cast<double>(macs), [&] { Attention(args); });
   });
+}
+
+Result<double> MeasureStreamRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
+                                 double seconds) {
+  const KernelMatrix& m = matrix;
+  threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
+  const size_t row_bytes =
+      m.panels ? m.k / m.format->block_values * m.format->panel_block_bytes / kPanelRows
+               : m.format->RowBytes(m.k);
+  const size_t tile = std::max<size_t>(1, kStreamBytes / row_bytes / kPanelRows) * kPanelRows;
+  const size_t tiles = m.rows / tile;
+  const size_t outputs = RoundUp(tile * sizeof(float));
+  const size_t each = MatMulOperands::Bytes(m, 1) + outputs;
+  ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
+  double passes = 0, taken_s = 0;
+  bool again = tiles > 0;
+  team.Run(
+      [&](Worker& worker) {
+        uint8_t* const memory = arena.data() + static_cast<size_t>(worker.index()) * each;
+        const MatMulOperands own(m, 1, 0, memory + outputs);
+        MatMulArgs args = own.args;
+        args.out = reinterpret_cast<float*>(memory);
+        args.rows = args.row_end = args.out_stride = tile;
+        worker.Barrier();
+        const auto start = Clock::now();
+        while (again) {
+          for (size_t first = 0; first < tiles; first += kMatrixTiles) {
+            worker.ForTiles(std::min(kMatrixTiles, tiles - first), [&](size_t begin, size_t end) {
+              for (size_t t = first + begin; t < first + end; ++t) {
+                args.weights = m.weights + t * tile * row_bytes;
+                m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
+              }
+            });
+            worker.Barrier();
+          }
+          if (worker.index() == 0) {
+            taken_s = std::chrono::duration<double>(Clock::now() - start).count();
+            ++passes;
+            again = taken_s < seconds;
+          }
+          worker.Barrier();
+        }
+      },
+      threads);
+  const double bytes = static_cast<double>(tiles * tile) * static_cast<double>(row_bytes);
+  return taken_s > 0 ? 1e-9 * bytes * passes / taken_s : 0;
 }
 
 }  // namespace sluice

@@ -18,6 +18,10 @@
 
 namespace sluice {
 
+// What counts: the fastest window (a roof), or all of them (what to expect now, with whatever else
+// runs here).
+enum class RateWindows { kFastest, kAll };
+
 // A matrix that exists: rows are multiples of 16, k of the format's block.
 struct KernelMatrix {
   const Format* format = nullptr;
@@ -32,12 +36,20 @@ struct KernelMatrix {
 // multiply parts of `matrix` with `tokens` rows, quantised before. Takes about `seconds`, one
 // window at least.
 Result<double> MeasureMatMulRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
-                                 size_t tokens, double seconds = 0.1);
+                                 size_t tokens, double seconds = 0.1,
+                                 RateWindows windows = RateWindows::kFastest);
 
-// The same of attention over a unit of 512 positions (scores and weighed values), in tiles as
-// prefill has them.
+// The same of attention over a unit of 512 positions (scores and weighed values), in tiles of
+// `queries` rows: as prefill has them, or the query heads of one kv head.
 Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape& shape,
-                                    double seconds = 0.1);
+                                    double seconds = 0.1, size_t queries = 48,
+                                    RateWindows windows = RateWindows::kFastest);
+
+// GB/s of weights while `threads` workers multiply one row with all of `matrix` together, over and
+// over: with a matrix larger than the caches the speed of decode at best. The mean over about
+// `seconds`, one pass at least.
+Result<double> MeasureStreamRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
+                                 double seconds = 0.05);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_MACHINE_KERNEL_RATE_H_

@@ -7,9 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "src/base/atomic_file.h"
-#include "src/base/cache_folder.h"
-#include "src/base/small_file.h"
+#include "src/machine/profile_file.h"
 #include "src/machine/simd_target.h"
 
 namespace sluice {
@@ -18,8 +16,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr double kEnough = 0.97;
-constexpr size_t kMostProfiles = 16;
-constexpr size_t kMostBytes = 1 << 20;
+constexpr const char* kSection = "profiles";
 constexpr int kMostThreads = 1024;  // of a ThreadTeam
 
 template <class Rate>
@@ -32,7 +29,7 @@ int FewestNearBest(const std::vector<ThreadRates>& rates, const Rate& rate) {
   return 1;
 }
 
-json::value ToJson(const MachineProfile& p) {
+json::object ToJson(const MachineProfile& p) {
   json::array rates;
   for (const ThreadRates& r : p.rates) {
     rates.push_back({{"threads", r.threads}, {"read_gb_s", r.read_gb_s}, {"gmac_s", r.gmac_s}});
@@ -98,31 +95,6 @@ Result<MachineProfile> FromJson(const json::object& o, const std::string& path) 
   return p;
 }
 
-// The array of profiles in the file, oldest first.
-Result<json::array> ReadFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMostBytes));
-  boost::system::error_code error;
-  json::value value = json::parse(text, error);
-  json::object* o = error ? nullptr : value.if_object();
-  json::value* profiles = o == nullptr ? nullptr : o->if_contains("profiles");
-  if (profiles == nullptr || !profiles->is_array()) {
-    return Status(StatusCode::kCorrupt, path + ": expected machine profiles as JSON, found " +
-                                            (error ? error.message() : "something else"));
-  }
-  return std::move(profiles->get_array());
-}
-
-bool HasKey(const json::value& profile, const std::string& key) {
-  const json::object* o = profile.if_object();
-  const json::value* k = o == nullptr ? nullptr : o->if_contains("key");
-  return k != nullptr && k->is_string() && k->get_string() == key;
-}
-
-Result<std::string> ProfilePath() {
-  ASSIGN_OR_RETURN(const std::string folder, CacheFolder());
-  return folder + "/machine.json";
-}
-
 }  // namespace
 
 std::string ProfileKey(const Topology& machine) {
@@ -170,34 +142,17 @@ std::vector<double> WorkerRates(const Topology& machine, const MachineProfile& p
 }
 
 Result<MachineProfile> ReadProfile(const std::string& path, const std::string& key) {
-  ASSIGN_OR_RETURN(const json::array profiles, ReadFile(path));
-  for (const json::value& profile : profiles) {
-    if (HasKey(profile, key)) return FromJson(profile.get_object(), path);
-  }
-  return Status(StatusCode::kNotFound, path + ": no profile of this machine");
+  ASSIGN_OR_RETURN(const json::object entry, ReadMachineEntry(path, kSection, key));
+  return FromJson(entry, path);
 }
 
 Status WriteProfile(const std::string& path, const MachineProfile& profile) {
-  Result<json::array> read = ReadFile(path);
-  json::array profiles;
-  if (read.ok()) {
-    for (json::value& other : *read) {
-      if (!HasKey(other, profile.key)) profiles.push_back(std::move(other));
-    }
-  }
-  if (profiles.size() >= kMostProfiles) {
-    profiles.erase(profiles.begin(), profiles.end() - (kMostProfiles - 1));
-  }
-  profiles.push_back(ToJson(profile));
-  const std::string text = json::serialize(json::object{{"profiles", std::move(profiles)}}) + "\n";
-  const size_t slash = path.rfind('/');
-  if (slash != std::string::npos) RETURN_IF_ERROR(MakeFolders(path.substr(0, slash)));
-  return WriteSmallFile(path, text);
+  return WriteMachineEntry(path, kSection, ToJson(profile));
 }
 
 MachineProfile ProfileOfThisMachine() {
   const Topology& machine = ThisMachine();
-  const Result<std::string> path = ProfilePath();
+  const Result<std::string> path = MachineFilePath();
   if (path.ok()) {
     Result<MachineProfile> kept = ReadProfile(*path, ProfileKey(machine));
     if (kept.ok()) return *std::move(kept);
@@ -210,7 +165,7 @@ MachineProfile ProfileOfThisMachine() {
 }
 
 Result<MachineProfile> Recalibrate() {
-  ASSIGN_OR_RETURN(const std::string path, ProfilePath());
+  ASSIGN_OR_RETURN(const std::string path, MachineFilePath());
   ASSIGN_OR_RETURN(MachineProfile profile, Calibrate());
   RETURN_IF_ERROR(WriteProfile(path, profile));
   return profile;

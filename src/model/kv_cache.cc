@@ -52,6 +52,12 @@ size_t KvBytesPerToken(const Config& config, KvType type, bool windowed_layers) 
   return layers * config.kv_heads * (KvPageBytes(KvShapeOf(config, type)) / kSpan);
 }
 
+uint64_t KvBytesRead(const Config& config, KvType type, size_t positions) {
+  const size_t seen = config.window ? std::min(positions, config.window) : positions;
+  return uint64_t{KvBytesPerToken(config, type, false)} * positions +
+         uint64_t{KvBytesPerToken(config, type, true)} * seen;
+}
+
 Result<std::unique_ptr<KvPool>> KvPool::Create(const KvShape& shape, size_t pages) {
   std::unique_ptr<KvPool> pool(new KvPool);
   pool->shape_ = shape;

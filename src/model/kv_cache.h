@@ -65,6 +65,8 @@ size_t KvPagesPerSequence(const Config& config, size_t context, size_t chunk);
 size_t KvPagesOf(const Config& config, size_t positions, size_t context, size_t chunk);
 // Bytes of keys and values one more position adds: full layers, and sliding-window layers apart.
 size_t KvBytesPerToken(const Config& config, KvType type, bool windowed_layers);
+// Bytes that a row behind `positions` of them reads: all in full layers, the window in the others.
+uint64_t KvBytesRead(const Config& config, KvType type, size_t positions);
 KvShape KvShapeOf(const Config& config, KvType type);
 // What keys and values are stored as unless somebody chooses: 16 bits, bf16 where the CPU
 // multiplies those itself. Mean KL of the default model's logits: see simd/attention.h.

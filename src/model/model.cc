@@ -99,9 +99,7 @@ void Model::CountBytes() {
 }
 
 uint64_t Model::KvBytesPerToken(KvType type, size_t position) const {
-  const uint64_t seen = std::min<uint64_t>(position, config_.window ? config_.window : position);
-  return sluice::KvBytesPerToken(config_, type, false) * position +
-         sluice::KvBytesPerToken(config_, type, true) * seen;
+  return KvBytesRead(config_, type, position);
 }
 
 }  // namespace sluice

@@ -84,6 +84,7 @@ class Workspace {
 
   // Keeps it in RAM; the error says what it would take.
   Status Lock() const { return arena_.Lock("the workspace"); }
+  size_t bytes() const { return arena_.size(); }
 
   size_t max_rows = 0;
   bool portable = false;  // the same bytes on every CPU

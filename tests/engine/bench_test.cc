@@ -83,8 +83,8 @@ TEST_F(BenchTestCase, CountsWhatAPassDoes) {
   const auto runner = Runner(TinyLlama(), {&test, 1});
   const Model& model = runner->model();
   const WorkCounter counter(model, KvType::kF16);
-  ASSERT_EQ(counter.kernels().size(), 1u);  // all Q8_0, in place
-  EXPECT_EQ(counter.kernels()[0].largest.rows * counter.kernels()[0].largest.k, 320u * 64);
+  ASSERT_EQ(counter.largest().size(), 1u);  // all Q8_0, in place
+  EXPECT_EQ(counter.largest()[0].rows * counter.largest()[0].k, 320u * 64);
 
   const auto kv = runner->NewSequence();
   const std::vector<int32_t> tokens(3, 5), last{2};

@@ -1,0 +1,78 @@
+#include "src/engine/machine_speed.h"
+
+#include <algorithm>
+
+#include "src/machine/topology.h"
+
+namespace sluice {
+namespace {
+
+AttentionId AttentionOf(const ModelWork& model, KvType kv_type) {
+  const Config& c = model.config();
+  return {KvShapeOf(c, kv_type), std::max<size_t>(1, c.heads / std::max<size_t>(1, c.kv_heads))};
+}
+
+}  // namespace
+
+CeilingList CeilingsOf(const ModelWork& model, KvType kv_type) {
+  CeilingList list;
+  for (const ModelWork::Kernel& k : model.kernels()) {
+    const KernelId id{k.format, k.panels};
+    if (std::find(list.kernels.begin(), list.kernels.end(), id) == list.kernels.end()) {
+      list.kernels.push_back(id);
+    }
+  }
+  list.attention.push_back(AttentionOf(model, kv_type));
+  return list;
+}
+
+MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& ceilings,
+                       CeilingOf of, int threads) {
+  const auto rate = [&](const std::string& name) {
+    return (of == CeilingOf::kNow ? ceilings.Now(name) : ceilings.Good(name)).value_or(0);
+  };
+  const Topology& machine = ThisMachine();
+  MachineSpeed s;
+  s.name = machine.cpu_name;
+  s.threads = threads;
+  // Whoever streams faster than the probe read has shown that the ceiling is higher.
+  s.read_gb_s = rate(kReadRate);
+  for (const ModelWork::Kernel& k : model.kernels()) {
+    s.read_gb_s = std::max(s.read_gb_s, rate(StreamRate({k.format, k.panels})));
+  }
+  s.cache_gb_s = rate(CacheRate(3));
+  s.cache_bytes = static_cast<double>(machine.l3_bytes);
+  s.barrier_us = rate(kBarrierTime);
+  s.row_ns = rate(kRowTime);
+  for (const ModelWork::Kernel& k : model.kernels()) {
+    const KernelId id{k.format, k.panels};
+    KernelSpeed speed;
+    speed.stream_gb_s = rate(StreamRate(id));
+    for (const size_t rows : kRateRows) {
+      if (const double gmac_s = rate(MultiplyRate(id, rows)); gmac_s > 0) {
+        speed.gmac_s.emplace_back(static_cast<double>(rows), gmac_s);
+      }
+    }
+    s.kernels.push_back(std::move(speed));
+  }
+  const AttentionId attention = AttentionOf(model, kv_type);
+  s.attention_gmac_s = rate(AttentionRate(attention, true));
+  s.row_attention_gmac_s = rate(AttentionRate(attention, false));
+  return s;
+}
+
+MachineSpeed SpeedOf(const ModelWork& model, const Device& device) {
+  MachineSpeed s;
+  s.name = device.name;
+  s.read_gb_s = device.bandwidth_gb_s;
+  const double gmac_s = 1e3 * device.tops / 2;
+  KernelSpeed kernel;
+  kernel.stream_gb_s = kDeviceReadShare * device.bandwidth_gb_s;
+  if (gmac_s > 0) kernel.gmac_s.emplace_back(1, gmac_s);
+  s.kernels.assign(model.kernels().size(), kernel);
+  s.compute_share = kDeviceComputeShare;
+  s.attention_gmac_s = s.row_attention_gmac_s = gmac_s;
+  return s;
+}
+
+}  // namespace sluice

@@ -1,0 +1,101 @@
+// The ceilings of this machine for one thread set, measured and remembered: read
+// bandwidth from memory (in all and per NUMA node) and from each cache, what each
+// weight format's kernel streams and multiplies, attention, barriers. `sluice
+// machine` shows them, the model of time (src/engine/time_model) predicts with them.
+//
+// Shared machines swing twofold within minutes, so each is kept as a history: `now` is
+// the latest measurement, `p95` what the machine reaches when others let it.
+// Kept in machine.json (profile_file.h). Measured by the thread that owns the team, while
+// it is idle.
+#ifndef SLUICE_SRC_MACHINE_CEILINGS_H_
+#define SLUICE_SRC_MACHINE_CEILINGS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quant/format.h"
+#include "simd/attention.h"
+#include "src/base/status.h"
+#include "src/machine/machine_profile.h"
+#include "src/machine/thread_team.h"
+
+namespace sluice {
+
+// Rows of a product at which kernels are measured: one, few (from the panels themselves), many.
+inline constexpr size_t kRateRows[] = {1, 4, 8, 16, 48, 64, 256};
+
+// How a kernel gets at its weights: the names of its rates.
+struct KernelId {
+  const Format* format = nullptr;
+  bool panels = true;
+  bool operator==(const KernelId&) const = default;
+};
+
+// Attention over keys and values of this shape, `group` query heads for one kv head.
+struct AttentionId {
+  KvShape shape;
+  size_t group = 1;
+};
+
+// Names of rates, all GB/s or 1e9 multiply-adds per second but for the last two.
+inline constexpr char kReadRate[] = "read";  // from memory
+std::string NodeRate(int node);              // "read.node1": its own workers, all nodes at once
+std::string CacheRate(int level);            // "read.L2"
+std::string StreamRate(const KernelId& id);  // "stream.Q4_K", "stream.Q4_K.rows": bytes of weights
+std::string MultiplyRate(const KernelId& id, size_t rows);      // "multiply.Q4_K.256"
+std::string AttentionRate(const AttentionId& id, bool prompt);  // "attention.bf16.64x64.4"
+inline constexpr char kBarrierTime[] = "barrier_us";
+inline constexpr char kRowTime[] = "row_ns";  // one value normed and quantised, one thread
+
+class Ceilings {
+ public:
+  static constexpr size_t kHistory = 64;
+  struct History {
+    std::vector<double> values;  // oldest first, kHistory at most
+    int64_t at = 0;              // of the newest, seconds of the epoch
+  };
+
+  // The newest value; none: never measured.
+  std::optional<double> Now(const std::string& name) const;
+  // 95th percentile of the history; of times (barrier_us, row_ns) the 5th: what is good.
+  std::optional<double> Good(const std::string& name) const;
+  void Add(const std::string& name, double value, int64_t at);
+
+  std::string key;  // which machine and thread set
+  std::map<std::string, History> rates;
+};
+
+// Of this machine, and the threads that its profile chose for decode and prefill.
+std::string CeilingsKey(const Topology& machine, int decode_threads, int prefill_threads);
+
+// kNotFound: no file, or nothing of this key in it; kCorrupt.
+Result<Ceilings> ReadCeilings(const std::string& path, const std::string& key);
+Status WriteCeilings(const std::string& path, const Ceilings& ceilings);
+// What is kept for this machine and thread set; empty if there is nothing.
+Ceilings KeptCeilings(int decode_threads, int prefill_threads);
+// Keeps it; a folder that cannot be written is no error, it costs time next time.
+void KeepCeilings(const Ceilings& ceilings);
+
+// What to measure.
+struct CeilingList {
+  bool memory = true;   // read bandwidths, barriers, row-wise work
+  bool caches = false;  // and nodes
+  std::vector<KernelId> kernels;
+  std::vector<AttentionId> attention;
+};
+// Everything `sluice machine` shows: every format with a kernel of its own, held as by default.
+CeilingList AllCeilings();
+// Without what `ceilings` has.
+CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings);
+
+// Measures the list now and adds it to `ceilings`; under 3 s for AllCeilings. Error: no memory for
+// a buffer larger than the caches.
+Status MeasureCeilings(ThreadTeam& team, int decode_threads, int prefill_threads,
+                       const CeilingList& list, Ceilings* ceilings);
+
+}  // namespace sluice
+#endif  // SLUICE_SRC_MACHINE_CEILINGS_H_

@@ -1,0 +1,225 @@
+// The measurements of src/machine/ceilings.h.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "simd/activations.h"
+#include "simd/stream.h"
+#include "simd/vector_ops.h"
+#include "src/base/arena.h"
+#include "src/machine/bandwidth.h"
+#include "src/machine/ceilings.h"
+#include "src/machine/kernel_rate.h"
+#include "src/machine/memory_use.h"
+
+namespace sluice {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kRead_s = 0.15, kStream_s = 0.04, kMultiply_s = 0.006, kAttention_s = 0.03;
+constexpr double kCache_s = 0.01, kNode_s = 0.1;
+constexpr size_t kPage = 4096, kWidth = 2048;  // k of the measured products
+constexpr uint64_t kMegabyte = 1 << 20;
+constexpr int kBarriers = 1000;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Larger than the caches, each page touched by the worker that reads it. The bytes of every word
+// are those of a small normal number in all float formats.
+Result<Arena> Buffer(ThreadTeam& team, int threads) {
+  const uint64_t caches = ThisMachine().LastCacheBytes();
+  const uint64_t wanted = std::clamp<uint64_t>(4 * caches, 256 * kMegabyte, 1024 * kMegabyte);
+  const uint64_t bytes = std::min(wanted, AvailableMemoryBytes() / 4) / kPage * kPage;
+  if (bytes < std::max<uint64_t>(caches, 16 * kMegabyte)) {
+    return Status(StatusCode::kOutOfMemory,
+                  "ceilings: expected 4 times the caches of free memory, found " +
+                      std::to_string(AvailableMemoryBytes() / kMegabyte) +
+                      " MB; end what holds memory and measure again");
+  }
+  ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes));
+  team.Run(
+      [&](Worker& worker) {
+        const auto [begin, end] = worker.Share(arena.size(), kPage);
+        std::memset(arena.data() + begin, 0x3c, end - begin);
+      },
+      threads);
+  return arena;
+}
+
+// GB/s of each worker that reads `bytes` of its own share again and again.
+std::vector<double> OwnReadRates(ThreadTeam& team, int threads, const Arena& buffer, size_t bytes,
+                                 double seconds) {
+  std::vector<double> rates(static_cast<size_t>(team.size()));
+  std::vector<uint64_t> sums(rates.size());  // read by nobody; keeps the reads
+  team.Run(
+      [&](Worker& worker) {
+        const auto index = static_cast<size_t>(worker.index());
+        const auto [begin, end] = worker.Share(buffer.size(), kPage);
+        const size_t mine = std::min(bytes, end - begin);
+        uint64_t sum = ReadSum(buffer.data() + begin, mine);
+        double read = 0, taken_s = 0;
+        worker.Barrier();
+        const auto start = Clock::now();
+        do {
+          for (size_t done = 0; done < (size_t{1} << 18); done += mine) {
+            sum += ReadSum(buffer.data() + begin, mine);
+            read += static_cast<double>(mine);
+          }
+          taken_s = SecondsSince(start);
+        } while (taken_s < seconds);
+        sums[index] = sum;
+        rates[index] = 1e-9 * read / taken_s;
+      },
+      threads);
+  return rates;
+}
+
+double Sum(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum;
+}
+
+double BarrierUs(ThreadTeam& team, int threads) {
+  double us = 0;
+  team.Run(
+      [&](Worker& worker) {
+        worker.Barrier();
+        const auto start = Clock::now();
+        for (int i = 0; i < kBarriers; ++i) worker.Barrier();
+        if (worker.index() == 0) us = 1e6 * SecondsSince(start) / kBarriers;
+      },
+      threads);
+  return us;
+}
+
+// One thread, a row that stays in its caches.
+Result<double> RowNs() {
+  constexpr int kTimes = 400;
+  ASSIGN_OR_RETURN(Arena arena,
+                   Arena::Create(ActBytes(1, kWidth) + 3 * kWidth * sizeof(float) + 4 * kPage));
+  float* const x = arena.Array<float>(kWidth);
+  float* const weight = arena.Array<float>(kWidth);
+  float* const out = arena.Array<float>(kWidth);
+  for (size_t i = 0; i < kWidth; ++i) {
+    x[i] = static_cast<float>(i % 64) / 32 - 1;
+    weight[i] = 1;
+  }
+  const ActView act = MakeActView(arena.Allocate(ActBytes(1, kWidth)), 1, kWidth);
+  const auto start = Clock::now();
+  for (int i = 0; i < kTimes; ++i) {
+    RmsNorm(x, weight, 1e-5f, kWidth, out);
+    QuantiseRow(out, act, 0);
+  }
+  return 1e9 * SecondsSince(start) / kTimes / static_cast<double>(kWidth);
+}
+
+class Probe {
+ public:
+  Probe(ThreadTeam& team, int decode_threads, int prefill_threads, const Arena& buffer,
+        Ceilings* ceilings)
+      : team_(team),
+        decode_(decode_threads),
+        prefill_(prefill_threads),
+        buffer_(buffer),
+        ceilings_(*ceilings),
+        at_(static_cast<int64_t>(std::time(nullptr))) {}
+
+  Status Memory() {
+    Add(kReadRate, MeasureReadBandwidth(team_, buffer_.data(), buffer_.size(), kRead_s, decode_));
+    Add(kBarrierTime, BarrierUs(team_, decode_));
+    ASSIGN_OR_RETURN(const double row_ns, RowNs());
+    Add(kRowTime, row_ns);
+    return Status();
+  }
+
+  // Half of a cache, so that nothing else pushes it out.
+  void Caches() {
+    const Topology& machine = ThisMachine();
+    const auto read = [&](int level, uint64_t bytes) {
+      if (bytes < kPage) return;
+      Add(CacheRate(level), Sum(OwnReadRates(team_, decode_, buffer_, bytes, kCache_s)));
+    };
+    read(1, machine.l1d_bytes / 2);
+    read(2, machine.l2_bytes / 2);
+    read(3, machine.l3_bytes / 2 / static_cast<uint64_t>(decode_));
+    if (machine.numa_nodes > 1) Nodes();
+  }
+
+  Status Kernel(const KernelId& id) {
+    KernelMatrix m{.format = id.format, .weights = buffer_.data(), .panels = id.panels};
+    m.k = kWidth;
+    m.dots_bf16 = id.format->dots_bf16 && MultipliesBf16();
+    const size_t row_bytes =
+        id.panels ? kWidth / id.format->block_values * id.format->panel_block_bytes / kPanelRows
+                  : id.format->RowBytes(kWidth);
+    m.rows = buffer_.size() / row_bytes / 64 * 64;
+    ASSIGN_OR_RETURN(const double stream, MeasureStreamRate(team_, decode_, m, kStream_s));
+    Add(StreamRate(id), stream);
+    for (const size_t rows : kRateRows) {
+      const int threads = rows > 8 ? prefill_ : decode_;
+      ASSIGN_OR_RETURN(const double rate,
+                       MeasureMatMulRate(team_, threads, m, rows, kMultiply_s, RateWindows::kAll));
+      Add(MultiplyRate(id, rows), rate);
+    }
+    return Status();
+  }
+
+  Status Attention(const AttentionId& id) {
+    ASSIGN_OR_RETURN(
+        const double prompt,
+        MeasureAttentionRate(team_, prefill_, id.shape, kAttention_s, 48, RateWindows::kAll));
+    Add(AttentionRate(id, true), prompt);
+    ASSIGN_OR_RETURN(const double row, MeasureAttentionRate(team_, decode_, id.shape, kAttention_s,
+                                                            id.group, RateWindows::kAll));
+    Add(AttentionRate(id, false), row);
+    return Status();
+  }
+
+ private:
+  void Add(const std::string& name, double value) { ceilings_.Add(name, value, at_); }
+
+  void Nodes() {
+    const std::vector<Core>& cores = ThisMachine().cores;
+    const std::vector<double> rates =
+        OwnReadRates(team_, decode_, buffer_, buffer_.size(), kNode_s);
+    std::vector<double> nodes(static_cast<size_t>(ThisMachine().numa_nodes));
+    for (size_t i = 0; i < rates.size() && i < cores.size(); ++i) {
+      const auto node = static_cast<size_t>(cores[i].numa_node);
+      if (node < nodes.size()) nodes[node] += rates[i];
+    }
+    for (size_t node = 0; node < nodes.size(); ++node) {
+      Add(NodeRate(static_cast<int>(node)), nodes[node]);
+    }
+  }
+
+  ThreadTeam& team_;
+  const int decode_, prefill_;
+  const Arena& buffer_;
+  Ceilings& ceilings_;
+  const int64_t at_;
+};
+
+}  // namespace
+
+Status MeasureCeilings(ThreadTeam& team, int decode_threads, int prefill_threads,
+                       const CeilingList& list, Ceilings* ceilings) {
+  if (!list.memory && !list.caches && list.kernels.empty() && list.attention.empty()) {
+    return Status();
+  }
+  ASSIGN_OR_RETURN(const Arena buffer, Buffer(team, decode_threads));
+  Probe probe(team, decode_threads, prefill_threads, buffer, ceilings);
+  if (list.memory) RETURN_IF_ERROR(probe.Memory());
+  if (list.caches) probe.Caches();
+  for (const KernelId& id : list.kernels) RETURN_IF_ERROR(probe.Kernel(id));
+  for (const AttentionId& id : list.attention) RETURN_IF_ERROR(probe.Attention(id));
+  return Status();
+}
+
+}  // namespace sluice
