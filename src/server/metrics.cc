@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "src/engine/pass_work.h"
+#include "src/engine/time_model.h"
 #include "src/machine/memory_use.h"
 #include "src/server/dialects.h"
 
@@ -427,7 +427,8 @@ namespace {
 
 double MacsPerToken(const ModelRunner& runner) {
   double macs = 0;
-  for (const auto& kernel : WorkCounter(runner.model(), runner.kv_type()).kernels()) {
+  const ModelWork work(runner.config(), runner.model().weights());
+  for (const ModelWork::Kernel& kernel : work.kernels()) {
     macs += kernel.macs + kernel.output_macs;
   }
   return macs;
