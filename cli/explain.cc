@@ -117,7 +117,7 @@ std::string Advice(const RunReport& r, Cause cause) {
     case Cause::kThrottled:
       return Printf(
           "throttled: a control group's CPU quota stopped the process in %.0f periods. "
-          "Raise the quota, or run fewer threads than it has CPUs (-t).",
+          "Raise the quota, or run no more threads than it has whole CPUs (-t).",
           periods);
     case Cause::kPreempted:
       return r.threads > r.cpus

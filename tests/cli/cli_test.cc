@@ -150,8 +150,8 @@ TEST_F(CliTest, RunExplainsInPlainWords) {
   const ProgramResult r =
       Sluice({"run", model_, "-p", "abc de", "-n", "50", "--ignore-eos", "--explain"});
   EXPECT_EQ(r.exit_code, 0);
-  for (const char* words : {"Decode reached ", " binds.", " s went:\n", " %  #",
-                            "Weights: 100 % of", "page faults from disk per token"}) {
+  for (const char* words : {"Decode reached ", "binds.", " s went:\n", " %  #", "Weights: 100 % of",
+                            "page faults from disk per token"}) {
     EXPECT_NE(r.err.find(words), std::string::npos) << words << " in " << r.err;
   }
   EXPECT_EQ(r.err.find('\x1b'), std::string::npos) << "colours on a pipe";
