@@ -193,7 +193,9 @@ TEST_P(PromptLogprobsTest, BeingPutOffInTheMiddleDoesNotMatter) {
   ASSERT_TRUE(engine_->Add(stream).ok());
   for (int i = 0; i < 16; ++i) ASSERT_TRUE(*engine_->Step());
   EXPECT_EQ(RunAll(requests_), expected);
-  if (std::string(GetParam()) == "llama") EXPECT_GT(preemptions_, 0u);
+  if (std::string(GetParam()) == "llama") {
+    EXPECT_GT(preemptions_, 0u);
+  }
 }
 
 TEST_P(PromptLogprobsTest, TheirSumIsThatOfPerplexity) {

@@ -18,7 +18,9 @@ TEST(CheckupProbes, MeasuresThisMachine) {
     EXPECT_GT(m.idle->seconds, 0.3);
     EXPECT_GE(m.idle->busy_cpus, 0);
     EXPECT_GT(m.clock_ghz.value_or(0), 0.1);
-    if (m.huge_page_gain) EXPECT_GT(*m.huge_page_gain, 0.1);
+    if (m.huge_page_gain) {
+      EXPECT_GT(*m.huge_page_gain, 0.1);
+    }
   })
       .join();
 }
