@@ -10,7 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr double kLeft = 58, kRight = 14, kTop = 34, kBottom = 46;
-constexpr double kLine = 15;  // between lines of the legend
+constexpr double kLine = 15;     // between lines of the legend
+constexpr double kLetter = 6.6;  // a letter's width, about
 
 template <class... T>
 std::string Printf(const char* format, T... values) {
@@ -152,12 +153,21 @@ class Drawing {
     }
   }
 
-  // Where lines rarely are: above to the left for those that end high, the others go below.
+  // In the upper left corner, over what lines are there.
   void Legend() {
     std::vector<const ChartSeries*> named;
+    size_t longest = 0;
     for (const ChartSeries& s : chart_.series) {
-      if (!s.name.empty()) named.push_back(&s);
+      if (s.name.empty()) continue;
+      named.push_back(&s);
+      longest = std::max(longest, s.name.size());
     }
+    if (named.empty()) return;
+    out_ += Printf(
+        "<rect class=\"page\" fill-opacity=\"0.85\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+        "height=\"%.1f\"/>\n",
+        kLeft + 4, kTop + 2, 24 + kLetter * static_cast<double>(longest),
+        4 + kLine * static_cast<double>(named.size()));
     double y = kTop + 14;
     for (const ChartSeries* s : named) {
       const size_t colour = s->colour % kSvgColours;
