@@ -162,11 +162,9 @@ class Frame {
       const Column& about = AllColumns()[column.index];
       const bool sorted = column.index == controls_.sort;
       const bool up = sorted && controls_.reversed;
-      line.Add(!sorted      ? " "
-               : size_.utf8 ? (up ? "▴" : "▾")
-                            : (up ? "^" : "v"),
-               sorted ? Style::kSorted : Style::kHeader);
-      line.Add(Fit(about.title, column.width, about.left, size_.utf8),
+      const std::string mark = !sorted ? " " : size_.utf8 ? (up ? "▴" : "▾") : (up ? "^" : "v");
+      // In the blank before the column, or where its title begins.
+      line.Add(Fit(mark + about.title, column.width + 1, about.left, size_.utf8),
                sorted ? Style::kSorted : Style::kHeader);
     }
     if (!plain_) line.Add(std::string(line.left(), ' '), Style::kHeader);
@@ -270,7 +268,7 @@ class Frame {
       add(about.title, about.what, 18);
     }
     if (left() > 5) lines_.emplace_back();
-    add("bandwidth", "bytes read per second, of what this machine's threads reach at most", 18);
+    add("bandwidth", "bytes read per second, of the most these threads can read", 18);
     add("compute", "multiply-adds per second, of what the kernels reach at most", 18);
     add("stalls", "what the time of the last passes went to", 18);
     add("KV pool", "keys and values in use, and kept for prompts that begin the same", 18);

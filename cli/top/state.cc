@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <cmath>
 #include <utility>
 
 namespace sluice::top {
@@ -317,7 +318,12 @@ void TopState::MeasureRequests() {
 
 namespace {
 
-json::value OrNull(Number number) { return number ? json::value(*number) : json::value(nullptr); }
+// Counts without a fraction or an exponent.
+json::value OrNull(Number number) {
+  if (!number) return nullptr;
+  const bool whole = std::abs(*number) < 9e15 && *number == std::floor(*number);
+  return whole ? json::value(static_cast<int64_t>(*number)) : json::value(*number);
+}
 
 json::object RowJson(const RequestRow& row) {
   return {{"request_id", row.request_id},

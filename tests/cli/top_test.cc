@@ -262,6 +262,7 @@ TEST(TopStateTest, AsJson) {
   const boost::json::object json = ViewJson(state.view());
   EXPECT_EQ(json.at("server"), "sluice");
   EXPECT_EQ(json.at("requests").as_array().size(), 3u);
+  EXPECT_EQ(json.at("running").as_int64(), 2);
   EXPECT_EQ(json.at("requests").at(0).at("request_id"), "long-answer-of-somebody");
   EXPECT_TRUE(json.at("requests").at(1).at("ceiling_ratio").is_null());
   EXPECT_NEAR(json.at("stall_shares").at("weight_stream").to_number<double>(), 0.7, 1e-9);
