@@ -81,7 +81,7 @@ void PrintPrediction(const PlanReport& r, const Ink& ink) {
   Line(ink, "ceiling",
        "decode " + Rate(roof) + " tok/s (" +
            (p.decode_compute_binds ? "arithmetic" : Rate(r.good.read_gb_s) + " GB/s") +
-           "), expected " +
+           (r.here ? ", this machine's best" : "") + "), expected " +
            Of("", Text("%.0f %%", 100 * p.decode_tok_s / roof), ink.good, ink.plain) +
            "; prefill " + Rate(r.best.prefill_roof_tok_s) + " tok/s, expected " +
            Text("%.0f %%", 100 * p.prefill_tok_s / r.best.prefill_roof_tok_s));
@@ -96,8 +96,8 @@ void PrintRows(const char* title, const std::vector<PlanRow>& rows, const Ink& i
   const int width = static_cast<int>(wide);
   std::printf("\n%s%-*s   resident   sequences   prefill    TTFT     decode tok/s%s\n", ink.dim,
               width, title, ink.plain);
-  std::printf("%s%-*s               that fit     tok/s            expected  ceiling%s\n", ink.dim,
-              width, "", ink.plain);
+  std::printf("%s%-*s               that fit     tok/s            expected  ceiling now%s\n",
+              ink.dim, width, "", ink.plain);
   for (const PlanRow& row : rows) {
     const Prediction& p = row.prediction;
     const MemoryPlan& m = row.memory;
@@ -293,7 +293,7 @@ void PrintCheck(const Workload& w, const CheckSummary& s) {
   std::printf("%s%zu request%s, prompt %zu, output %zu; medians of %zu pairs, %.1f GB/s%s\n",
               ink.dim, w.concurrency, w.concurrency == 1 ? "" : "s at once", w.prompt, w.output,
               s.pairs, s.read_gb_s, ink.plain);
-  std::printf("%s            predicted   measured   error%s\n", ink.dim, ink.plain);
+  std::printf("%s            predicted   measured   error of a pair%s\n", ink.dim, ink.plain);
   const auto print = [&](const char* label, double predicted, double measured, double error,
                          double allowed) {
     std::printf("%-10s %10s %10s  %s%+6.1f %%%s\n", label, HumanSeconds(predicted).c_str(),

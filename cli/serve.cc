@@ -232,6 +232,12 @@ Status Run(ServeFlags& f) {
   ASSIGN_OR_RETURN(HostOptions options, MakeHostOptions(f));
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.name()));
   f.model.ReportIgnored("serve");
+  // Clients may use the name that was given here; a path is none.
+  const std::string& given = f.model.name();
+  if (options.aliases.empty() && !given.empty() && given.find('/') == std::string::npos) {
+    options.aliases = {EntryOfPath(path).name};
+    if (given != options.aliases[0]) options.aliases.push_back(given);
+  }
   Metrics metrics;
   options.model.metrics = &metrics;
   ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> first, LoadFirst(path, options));

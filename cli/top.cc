@@ -44,8 +44,9 @@ Status LookTwice(Client& client, double interval_s, TopState* state) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
     const Scrape scrape = client.Look();
     if (!scrape.error.empty()) {
+      const bool answered = scrape.error.find("answered") != std::string::npos;
       return Status(StatusCode::kIo, "no answer from " + client.url() + ": " + scrape.error +
-                                         "; does sluice serve run there?");
+                                         (answered ? "" : "; does sluice serve run there?"));
     }
     state->Add(scrape);
   }

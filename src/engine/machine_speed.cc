@@ -35,10 +35,11 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
   MachineSpeed s;
   s.name = machine.cpu_name;
   s.threads = threads;
-  // Whoever streams faster than the probe read has shown that the ceiling is higher.
+  // Whoever streams faster than the probe read has shown that the ceiling is higher: any format, or
+  // two of them would be held against two ceilings.
   s.read_gb_s = rate(kReadRate);
-  for (const ModelWork::Kernel& k : model.kernels()) {
-    s.read_gb_s = std::max(s.read_gb_s, rate(StreamRate({k.format, k.panels})));
+  for (const auto& [name, history] : ceilings.rates) {
+    if (name.starts_with(kStreamPrefix)) s.read_gb_s = std::max(s.read_gb_s, rate(name));
   }
   s.cache_gb_s = rate(CacheRate(3));
   s.cache_bytes = static_cast<double>(machine.l3_bytes);

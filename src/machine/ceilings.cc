@@ -26,7 +26,7 @@ Status BadHistory(const std::string& name) {
 std::string NodeRate(int node) { return "read.node" + std::to_string(node); }
 std::string CacheRate(int level) { return "read.L" + std::to_string(level); }
 std::string StreamRate(const KernelId& id) {
-  return std::string("stream.") + id.format->name + (id.panels ? "" : ".rows");
+  return std::string(kStreamPrefix) + id.format->name + (id.panels ? "" : ".rows");
 }
 std::string MultiplyRate(const KernelId& id, size_t rows) {
   return std::string("multiply.") + id.format->name + (id.panels ? "." : ".rows.") +

@@ -45,6 +45,7 @@ struct AttentionId {
 inline constexpr char kReadRate[] = "read";  // from memory
 std::string NodeRate(int node);              // "read.node1": its own workers, all nodes at once
 std::string CacheRate(int level);            // "read.L2"
+inline constexpr char kStreamPrefix[] = "stream.";  // of every StreamRate
 std::string StreamRate(const KernelId& id);  // "stream.Q4_K", "stream.Q4_K.rows": bytes of weights
 std::string MultiplyRate(const KernelId& id, size_t rows);      // "multiply.Q4_K.256"
 std::string AttentionRate(const AttentionId& id, bool prompt);  // "attention.bf16.64x64.4"

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "src/engine/pass_work.h"
+#include "src/machine/topology.h"
+
 namespace sluice {
 
 namespace {
@@ -52,6 +55,9 @@ boost::json::object CeilingJson(const RequestWork& work) {
   o["prefill"] = shares(work.prefill_shares());
   o["read_gb_s"] = Ratio(1e-9 * work.decode.bytes(), work.decode.seconds);
   o["read_ceiling_gb_s"] = work.ceilings.decode.read_gb_s;
+  const double pass_bytes = Ratio(work.decode.bytes(), work.decode.passes);
+  o["remark"] = CeilingRemark(100 * work.decode_shares().bandwidth, pass_bytes,
+                              ThisMachine().LastCacheBytes());
   o["wall_s"] = stalls.sum();
   o["stalls_s"] = std::move(causes);
   o["major_faults"] = static_cast<uint64_t>(work.major_faults());

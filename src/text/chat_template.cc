@@ -1,5 +1,6 @@
 #include "src/text/chat_template.h"
 
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -20,9 +21,10 @@ Result<std::string> ChatTemplateOf(const Gguf& gguf, bool with_tools) {
     if (source.has_value()) return std::string(*source);
   }
   return Status(StatusCode::kNotFound,
-                Printable(gguf.path(), 200) +
+                Printable(std::filesystem::path(gguf.path()).filename().string(), 200) +
                     ": no tokenizer.chat_template, so this is a base model, which continues text "
-                    "and holds no conversation; use `sluice run`, or an instruction-tuned model");
+                    "and holds no conversation; complete with it, or take an instruction-tuned "
+                    "model or (serve) --chat-template FILE");
 }
 
 void AddTokenVariables(const Gguf& gguf, boost::json::object& variables) {
