@@ -193,10 +193,12 @@ void PrintText(const Topology& m, const Ceilings& c, int decode, int prefill) {
 Status Machine(const MachineFlags& flags) {
   const MachineProfile profile =
       flags.threads == 0 ? ProfileOfThisMachine() : DefaultProfile(ThisMachine());
-  const int decode = flags.threads > 0 ? flags.threads : profile.decode_threads;
-  const int prefill = flags.threads_batch > 0 ? flags.threads_batch
-                      : flags.threads > 0     ? flags.threads
-                                              : profile.prefill_threads;
+  // More threads than run at once take turns: nothing is faster for it, and measuring them is slow.
+  const auto at_once = [](int threads) { return ThisMachine().RunningAtOnce(threads); };
+  const int decode = at_once(flags.threads > 0 ? flags.threads : profile.decode_threads);
+  const int prefill = at_once(flags.threads_batch > 0 ? flags.threads_batch
+                              : flags.threads > 0     ? flags.threads
+                                                      : profile.prefill_threads);
   Ceilings ceilings = KeptCeilings(decode, prefill);
   const CeilingList all = AllCeilings();
   const CeilingList list = flags.measure ? all : Lacking(all, ceilings);

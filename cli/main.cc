@@ -1,6 +1,7 @@
 // The sluice program: picks the subcommand and hands over.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -42,6 +43,21 @@ Status FindCommand(const CLI::App& app, std::vector<std::string>* given) {
                 "no command " + Printable(word) + "; sluice --help lists them");
 }
 
+// A NaN is between any two limits, so no range keeps it out.
+void RefuseNan(CLI::App& app) {
+  const CLI::Validator number(
+      [](std::string& value) {
+        double parsed = 0;
+        const bool nan = CLI::detail::lexical_cast(value, parsed) && std::isnan(parsed);
+        return nan ? "expected a number, found " + Printable(value) : std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_name().find("FLOAT") != std::string::npos) option->check(number);
+  }
+  for (CLI::App* command : app.get_subcommands({})) RefuseNan(*command);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("sluice: large language models on CPUs, near the machine's limit, and showing it");
   app.name("sluice");
@@ -56,6 +72,7 @@ int Main(int argc, char** argv) {
         AddTemplate, AddInspect, AddDoctor, AddPlan, AddMachine, AddModels, AddPull, AddTop}) {
     add(app, &exit_code);
   }
+  RefuseNan(app);
   if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);
   std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
   if (Status s = FindCommand(app, &given); !s.ok()) return ReportError("", s);

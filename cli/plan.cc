@@ -101,6 +101,10 @@ class Planner {
     prefill_threads_ = flags_.threads_batch > 0 ? flags_.threads_batch
                        : flags_.threads > 0     ? flags_.threads
                                                 : profile.prefill_threads;
+    // More threads than run at once take turns: nothing is faster for it, and measuring them is
+    // slow.
+    decode_threads_ = ThisMachine().RunningAtOnce(decode_threads_);
+    prefill_threads_ = ThisMachine().RunningAtOnce(prefill_threads_);
     ceilings_ = KeptCeilings(decode_threads_, prefill_threads_);
   }
 

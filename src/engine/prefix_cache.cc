@@ -125,7 +125,10 @@ void PrefixCache::Keep(std::span<const int32_t> tokens, uint64_t scope, size_t c
     if (block == nullptr || (windowed && !block->windowed)) {
       Block fresh{parent, {ids.begin(), ids.end()}, {}, ++tick_, false};
       fresh.windowed = kv.PagesOf(span, windowed, &fresh.pages);
-      if (block == nullptr || fresh.windowed) Insert(key, std::move(fresh));
+      if ((block == nullptr || fresh.windowed) && !Insert(key, std::move(fresh)) &&
+          block == nullptr) {
+        break;
+      }
     }
     chain.push_back(key);
     parent = key;
@@ -133,15 +136,25 @@ void PrefixCache::Keep(std::span<const int32_t> tokens, uint64_t scope, size_t c
   Touch(chain);
 }
 
-// Of pages that a sequence holds; takes the place of a block of the same key.
-void PrefixCache::Insert(Key key, Block block) {
-  if (blocks_.contains(key)) Drop(key);
+// Of pages that a sequence holds; takes the place of a block of the same key. False: a page is
+// another block's. A sequence that ends before it has computed a row holds the pages of what it
+// adopted, and a part of that block is a block already kept: two keepers of a page could never
+// be told to let it go.
+bool PrefixCache::Insert(Key key, Block block) {
+  const auto old = blocks_.find(key);
+  for (size_t i = 0; i < block.pages.size(); ++i) {
+    uint8_t* const page = block.pages[i];
+    const bool own = old != blocks_.end() && old->second.pages[i] == page;
+    if (page != nullptr && !own && pool_.Kept(page)) return false;
+  }
+  if (old != blocks_.end()) Drop(key);
   for (uint8_t* page : block.pages) {
     if (page != nullptr) pool_.Keep(page);
   }
   by_use_[block.used] = key;
   children_.emplace(block.parent, key);
   blocks_.emplace(key, std::move(block));
+  return true;
 }
 
 // The end of a chain is older than its beginning, so that it goes first: a block without those

@@ -61,7 +61,7 @@ class PrefixCache {
   Block* Find(Key parent, std::span<const int32_t> tokens, Key* key);
   // The block behind `parent` that has most in common with `tokens`; how much.
   Block* Nearest(Key parent, std::span<const int32_t> tokens, size_t* same, Key* key);
-  void Insert(Key key, Block block);
+  bool Insert(Key key, Block block);
   void Touch(std::span<const Key> chain);
   void Drop(Key key);
   bool FreesPages(const Block& block) const;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "src/base/check.h"
 #include "src/machine/topology.h"
 
 namespace sluice {
@@ -92,6 +93,7 @@ void KvPool::Share(uint8_t* page) {
 
 void KvPool::Keep(uint8_t* page) {
   const size_t i = IndexOf(page);
+  CHECK(!kept_[i]);
   kept_[i] = 1;
   ++owners_[i];
 }

@@ -37,6 +37,7 @@ class KvPool {
   void Keep(uint8_t* page);
   void Unkeep(uint8_t* page);
   size_t kept_only() const { return kept_only_; }  // pages that nobody else owns
+  bool Kept(const uint8_t* page) const { return kept_[IndexOf(page)] != 0; }
   bool Shared(const uint8_t* page) const { return owners_[IndexOf(page)] > 1; }
   const KvShape& shape() const { return shape_; }
   size_t page_bytes() const { return page_bytes_; }

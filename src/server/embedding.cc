@@ -84,6 +84,7 @@ class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
 
   Request MakeRequest(size_t input) const {
     Request request;
+    request.request_id = exchange_->request().request_id;
     request.prompt = call_.inputs[input];
     request.embed = call_.pooling;
     request.cache_scope = CacheScope(*model_, *exchange_, 0);

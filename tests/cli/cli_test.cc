@@ -76,6 +76,18 @@ TEST_F(CliTest, EvalReadsIdsFromAFileOrStdin) {
   EXPECT_EQ(Json({"eval", "tiny", "--tokens", "5,100,260,270", "--weights", "panels"}), o);
 }
 
+TEST_F(CliTest, NoFlagTakesANan) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", model_, "-p", "a", "--temp", "nan"},
+        {"top", "--interval", "NaN"},
+        {"load", "http://127.0.0.1:1", "--duration", "nan"},
+        {"serve", model_, "--max-stall-ms", "nan"}}) {
+    const ProgramResult r = Sluice(arguments);
+    EXPECT_EQ(r.exit_code, 2) << arguments[0];
+    EXPECT_NE(r.err.find("expected a number"), std::string::npos) << r.err;
+  }
+}
+
 TEST_F(CliTest, EvalForPeople) {
   const ProgramResult r = Sluice({"eval", model_, "--tokens", "5,100", "--greedy", "2"});
   EXPECT_EQ(r.exit_code, 0);

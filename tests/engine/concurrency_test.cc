@@ -225,6 +225,38 @@ TEST_P(ConcurrencyTest, AStallBudgetDoesNotMatter) {
   EXPECT_EQ(Differences(RunAll(requests, 2), alone), "");
 }
 
+// It has adopted half of a kept block and computed nothing: what it leaves is kept already, and a
+// page with two keepers would never come back.
+TEST_P(ConcurrencyTest, ANewcomerCancelledBeforeItsFirstRowKeepsNothingTwice) {
+  Start({.max_sequences = 3, .prefix_cache = true}, 3 * kContext, 8);
+  const auto request = [&](std::vector<int32_t> prompt) {
+    Request r;
+    r.prompt = std::move(prompt);
+    r.max_tokens = 2;
+    r.ignore_eos = true;
+    return r;
+  };
+  const std::vector<int32_t> kept = tiny_.Tokens(130, 1);
+  RunAll({request(kept)}, 0);
+  for (size_t common : {30, 64, 100}) {
+    // The other prompt takes every row of the step in which the newcomer is let in.
+    Result<Sequence*> other = engine_->Add(request(tiny_.Tokens(90, 50 + common)));
+    std::vector<int32_t> prompt(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(common));
+    const auto own = tiny_.Tokens(20, 70 + common);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    Result<Sequence*> newcomer = engine_->Add(request(prompt));
+    ASSERT_TRUE(other.ok() && newcomer.ok());
+    ASSERT_TRUE(engine_->Step().ok());
+    EXPECT_EQ((*newcomer)->kv().length(), (*newcomer)->stats().cached_tokens);
+    (*newcomer)->Cancel();
+    for (bool more = true; more;) more = *engine_->Step();
+    engine_->Remove(*other);
+    engine_->Remove(*newcomer);
+    const EngineSnapshot s = engine_->snapshot();
+    EXPECT_EQ(s.free_pages + s.kept_pages, s.pages) << common;
+  }
+}
+
 TEST_P(ConcurrencyTest, ScopesDoNotShare) {
   Start({.prefix_cache = true}, 8 * kContext);
   Request r = Requests(1).front();
