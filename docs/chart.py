@@ -7,7 +7,8 @@ from xml.sax.saxutils import escape
 
 COLOURS = [("#0072b2", "#56b4e9"), ("#d55e00", "#ff9b4a"), ("#009e73", "#2fd6a3"),
            ("#aa4499", "#e08ad0"), ("#997700", "#e6c84f"), ("#333333", "#d0d0d0")]
-SCHEMES = [("#ffffff", "#24292f", "#57606a", "#d8dee4"), ("#0d1117", "#e6edf3", "#9da7b3", "#2a313a")]
+SCHEMES = [("#ffffff", "#24292f", "#57606a", "#d8dee4"),
+           ("#0d1117", "#e6edf3", "#9da7b3", "#2a313a")]
 
 
 def style():
@@ -38,7 +39,8 @@ class Chart:
                           "</text>")
 
     def save(self, path):
-        size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
+        size = (f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
+                f'height="{self.height}"')
         parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
                  f"<title>{escape(self.title)}</title>", f"<style>{style()}</style>",
                  f'<rect class="page" width="{self.width}" height="{self.height}"/>', *self.parts]
@@ -95,7 +97,8 @@ class Panel:
                          f'y2="{y2:.1f}"/>')
 
         def text(x, y, words, more):
-            parts.append(f'<text class="soft" x="{x:.1f}" y="{y:.1f}" {more}>{escape(words)}</text>')
+            parts.append(f'<text class="soft" x="{x:.1f}" y="{y:.1f}" {more}>{escape(words)}'
+                         "</text>")
 
         for tick in self.x.ticks:
             at = self.x.at(tick)
@@ -139,7 +142,7 @@ class Panel:
 
     def along(self, start, end, words, colour):
         """Text above a line between two points."""
-        x0, y0, x1, y1 = self.x.at(start[0]), self.y.at(start[1]), self.x.at(end[0]), self.y.at(end[1])
+        (x0, y0), (x1, y1) = ((self.x.at(x), self.y.at(y)) for x, y in (start, end))
         angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
         self.parts.append(f'<text class="f{colour}" text-anchor="middle" transform="translate('
                           f'{(x0 + x1) / 2:.1f} {(y0 + y1) / 2:.1f}) rotate({angle:.1f}) '

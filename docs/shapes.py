@@ -1,5 +1,5 @@
-"""Model files of known shapes without weights, for `sluice plan`, which reads none: a GGUF header and
-a hole in the file system. Used by plots.py.
+"""Model files of known shapes without weights, for `sluice plan`, which reads none: a GGUF header
+and a hole in the file system. Used by plots.py.
 
 A shape is named by its size; the formats are those of the usual files: the matrices in one format,
 the output matrix in Q6_K where that is shorter.
