@@ -5,44 +5,12 @@
 
 #include "cli/ink.h"
 #include "cli/plan_report.h"
+#include "cli/svg.h"
 
 namespace sluice {
 namespace {
 
 constexpr double kWidth = 820, kHeight = 460, kLeft = 70, kRight = 150, kTop = 60, kBottom = 54;
-
-// After Okabe and Ito's, which the colour-blind can tell apart.
-constexpr const char* kLight[] = {"#0072b2", "#d55e00", "#009e73", "#aa4499"};
-constexpr const char* kDark[] = {"#56b4e9", "#ff9b4a", "#2fd6a3", "#e08ad0"};
-constexpr size_t kColours = std::size(kLight);
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
-std::string Style() {
-  std::string light = ".page{fill:#fff}.text{fill:#24292f}.soft{fill:#57606a}.grid{stroke:#d8dee4}";
-  std::string dark =
-      ".page{fill:#0d1117}.text{fill:#e6edf3}.soft{fill:#9da7b3}.grid{stroke:#2a313a}";
-  for (size_t i = 0; i < kColours; ++i) {
-    light += Text(".s%zu{stroke:%s;fill:none}.f%zu{fill:%s}", i, kLight[i], i, kLight[i]);
-    dark += Text(".s%zu{stroke:%s;fill:none}.f%zu{fill:%s}", i, kDark[i], i, kDark[i]);
-  }
-  return "text{font:12px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}\n" + light +
-         "\n@media (prefers-color-scheme:dark){" + dark + "}\n";
-}
 
 std::string Label(size_t tokens) {
   return tokens >= 1024 ? Text("%zuk", tokens / 1024) : std::to_string(tokens);
@@ -78,8 +46,8 @@ std::string PlanSvg(const PlanReport& report, const std::vector<size_t>& context
       kWidth, kHeight, kWidth, kHeight);
   const size_t slash = report.model.rfind('/');
   const std::string name = report.model.substr(slash == std::string::npos ? 0 : slash + 1);
-  const std::string title = Escaped(name) + " on " + Escaped(report.where);
-  out += "<title>Decode speed: " + title + "</title>\n<style>" + Style() + "</style>\n";
+  const std::string title = MarkupText(name) + " on " + MarkupText(report.where);
+  out += "<title>Decode speed: " + title + "</title>\n<style>" + SvgStyle() + "</style>\n";
   out += Text("<rect class=\"page\" width=\"%.0f\" height=\"%.0f\"/>\n", kWidth, kHeight);
   out += Text("<text class=\"text\" x=\"%.0f\" y=\"26\" style=\"font-size:15px;font-weight:600\">",
               kLeft) +
@@ -116,7 +84,7 @@ std::string PlanSvg(const PlanReport& report, const std::vector<size_t>& context
   // Names at the ends, none on top of another.
   std::vector<std::pair<double, size_t>> ends;
   for (size_t i = 0; i < curves.size(); ++i) {
-    curve(curves[i].tok_s, i % kColours, "");
+    curve(curves[i].tok_s, i % kSvgColours, "");
     ends.emplace_back(y(curves[i].tok_s.back()) + 4, i);
   }
   std::sort(ends.begin(), ends.end());
@@ -125,9 +93,9 @@ std::string PlanSvg(const PlanReport& report, const std::vector<size_t>& context
   }
   const double over = ends.back().first - (bottom + 4);
   for (const auto& [at, i] : ends) {
-    out += Text("<text class=\"f%zu\" x=\"%.1f\" y=\"%.1f\">", i % kColours, right + 8,
+    out += Text("<text class=\"f%zu\" x=\"%.1f\" y=\"%.1f\">", i % kSvgColours, right + 8,
                 at - std::max(0.0, over)) +
-           Escaped(curves[i].label) + "</text>\n";
+           MarkupText(curves[i].label) + "</text>\n";
   }
   return out + "</svg>\n";
 }

@@ -127,9 +127,9 @@ float Candidates::Largest() const {
   return std::min(largest, kLargest);
 }
 
-double Candidates::MassOfBlocks() {
+double Candidates::MassOfBlocks(float largest) {
   blocks_.resize(logits_.no_above.size());
-  ExpSumsOfBlocks(logits_.values.data(), logits_.values.size(), temp_, Divided(Largest()),
+  ExpSumsOfBlocks(logits_.values.data(), logits_.values.size(), temp_, Divided(largest),
                   blocks_.data());
   return std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
 }
@@ -242,8 +242,8 @@ void Candidates::TypicalP(float p) {
 double Candidates::FillMostLikely(float p) {
   constexpr double kFirstDepth = 8, kLastDepth = 64;
   constexpr double kSlack = 1e-12;  // sums of blocks are added in another order
-  const double total = MassOfBlocks();
   const float largest = Largest(), temp = temp_;
+  const double total = MassOfBlocks(largest);
   for (double depth = kFirstDepth; depth <= kLastDepth; depth *= 2) {
     Fill(static_cast<float>(largest - depth * temp));
     Weigh();
@@ -319,7 +319,7 @@ std::span<const Candidate> Candidates::Finish() {
 int32_t Candidates::DrawFromBlocks(double share) {
   const float largest = Largest();
   if (largest == kNever) return -1;
-  const double drawn = share * MassOfBlocks();
+  const double drawn = share * MassOfBlocks(largest);
   double sum = 0;
   size_t block = 0, last = 0;
   for (; block < blocks_.size() && !(sum + blocks_[block] > drawn); ++block) {

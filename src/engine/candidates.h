@@ -68,7 +68,8 @@ class Candidates {
   void Divide();  // list_ by temp_
   float Divided(float logit) const;
   float Largest() const;  // of logits_
-  double MassOfBlocks();  // of all logits_, weighed as list_ would be; block by block in blocks_
+  double MassOfBlocks(
+      float largest);  // of all logits_, weighed as list_ would be; block by block in blocks_
   double FillMostLikely(float p);
   int32_t DrawFromBlocks(double share);
   void Weigh();

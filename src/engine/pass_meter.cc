@@ -84,8 +84,7 @@ double PassMeter::SlowClock(double seconds) {
 }
 
 void PassMeter::AddWork(const Batch& batch, PassTotals* pass) {
-  std::fill(work_.matrix_macs.begin(), work_.matrix_macs.end(), 0.0);
-  work_.attention_macs = work_.bytes = work_.kv_bytes = 0;
+  work_.Clear();
   counter_.Add(batch, &work_);
   pass->passes = 1;
   pass->rows = static_cast<double>(batch.rows());

@@ -27,7 +27,8 @@ WorkCounter::WorkCounter(const Model& model, KvType kv_type)
 }
 
 void WorkCounter::Add(const Batch& batch, PassWork* work) const {
-  std::vector<RowRange> ranges;
+  thread_local std::vector<RowRange> ranges;  // asked for with every token: no memory of its own
+  ranges.clear();
   for (const BatchSegment& s : batch.segments) {
     ranges.push_back({static_cast<size_t>(s.first_position), s.rows});
   }

@@ -40,6 +40,12 @@ void PassWork::Add(const PassWork& other, double times) {
   bytes += times * other.bytes;
 }
 
+void PassWork::Clear() {
+  std::fill(matrix_macs.begin(), matrix_macs.end(), 0.0);
+  std::fill(matrix_bytes.begin(), matrix_bytes.end(), 0.0);
+  attention_macs = row_attention_macs = kv_bytes = written_bytes = bytes = 0;
+}
+
 ModelWork::ModelWork(const Config& config, const Weights& weights) : config_(config) {
   for (const LayerWeights& layer : weights.layers) {
     ForEachMatrix(

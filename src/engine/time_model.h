@@ -38,6 +38,7 @@ struct PassWork {
 
   double macs() const;
   void Add(const PassWork& other, double times = 1);
+  void Clear();  // nothing of everything; keeps its memory
 };
 
 // Counts the passes of one model. Immutable.
