@@ -36,11 +36,17 @@ std::vector<size_t> Shown(size_t steps) {
   return shown;
 }
 
-Chart Cumulative(const LoadResult& result, bool gaps) {
+Chart Titled(const char* title, const char* x_title, const char* y_title) {
   Chart chart;
-  chart.title = gaps ? "Gaps between tokens" : "Time to the first token";
-  chart.x_title = "milliseconds";
-  chart.y_title = "% of all, at most so long";
+  chart.title = title;
+  chart.x_title = x_title;
+  chart.y_title = y_title;
+  return chart;
+}
+
+Chart Cumulative(const LoadResult& result, bool gaps) {
+  Chart chart = Titled(gaps ? "Gaps between tokens" : "Time to the first token", "milliseconds",
+                       "% of all, at most so long");
   chart.x_log = true;
   chart.y_most = 100;
   for (const size_t i : Shown(result.steps.size())) {
@@ -60,10 +66,7 @@ Chart Cumulative(const LoadResult& result, bool gaps) {
 }
 
 Chart LatencyOverTime(const LoadStep& step) {
-  Chart chart;
-  chart.title = "Each request, by when it was due";
-  chart.x_title = "seconds of the run";
-  chart.y_title = "milliseconds";
+  Chart chart = Titled("Each request, by when it was due", "seconds of the run", "milliseconds");
   chart.y_log = true;
   ChartSeries whole{"end to end", {}, false, true, 1}, first{"first token", {}, false, true, 0};
   for (const LoadSample& s : step.samples) {
@@ -76,10 +79,7 @@ Chart LatencyOverTime(const LoadStep& step) {
 }
 
 Chart TokensOverTime(const LoadStep& step) {
-  Chart chart;
-  chart.title = "Output tokens a second";
-  chart.x_title = "seconds of the run";
-  chart.y_title = "tok/s";
+  Chart chart = Titled("Output tokens a second", "seconds of the run", "tok/s");
   double end = 0;
   for (const LoadSample& s : step.samples) end = std::max(end, s.ok() ? s.end_s : 0);
   std::vector<double> tokens(kPieces);
@@ -111,10 +111,7 @@ std::vector<const LoadStep*> Ascending(const LoadResult& result) {
 }
 
 Chart LatencyByThroughput(const LoadResult& result) {
-  Chart chart;
-  chart.title = "Latency by throughput";
-  chart.x_title = "answers a second";
-  chart.y_title = "milliseconds";
+  Chart chart = Titled("Latency by throughput", "answers a second", "milliseconds");
   chart.y_log = true;
   ChartSeries p50{"first token, p50", {}, true, true, 0},
       p99{"first token, p99", {}, true, true, 1}, tpot{"per token, p50", {}, true, true, 2};
@@ -128,11 +125,9 @@ Chart LatencyByThroughput(const LoadResult& result) {
 }
 
 Chart ThroughputByLoad(const LoadResult& result) {
-  Chart chart;
   const bool open = result.steps[0].open;
-  chart.title = "Throughput by load";
-  chart.x_title = open ? "requests a second that were due" : "clients";
-  chart.y_title = "answers a second";
+  Chart chart = Titled("Throughput by load", open ? "requests a second that were due" : "clients",
+                       "answers a second");
   ChartSeries done{"answered", {}, true, true, 0}, all{"as many as were due", {}, true, false, 5},
       good{"within the SLO", {}, true, true, 2};
   for (const LoadStep* s : Ascending(result)) {

@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "simd/vector_ops.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "simd/exp_series.h"
 #include "simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -241,38 +242,23 @@ double LogSumExp(const float* x, size_t n) {
   return largest + log(sum);
 }
 
-// exp(x) for x <= 0 in double, 0 below -700: x = n ln 2 + r, |r| <= ln 2 / 2, and a Taylor series
-// of which the first term left out is below 1e-16. Nothing is fused, so that engine/candidates.cc,
-// which does the same for one number, has the same bits.
+// The series of exp_series.h.
 template <class DD, class VD>
 HWY_INLINE VD ExpOfNegative(DD dd, VD x) {
   const hn::RebindToUnsigned<DD> du;
-  const VD shift = hn::Set(dd, 0x1.8p52);  // adding it rounds to an integer, kept in the low bits
-  const VD shifted = hn::Add(hn::Mul(x, hn::Set(dd, 0x1.71547652b82fep0)), shift);
+  const VD shift = hn::Set(dd, exp_series::kShift);
+  const VD shifted = hn::Add(hn::Mul(x, hn::Set(dd, exp_series::kLog2E)), shift);
   const VD n = hn::Sub(shifted, shift);
-  const VD r = hn::Sub(hn::Sub(x, hn::Mul(n, hn::Set(dd, 0x1.62e42fefa3800p-1))),
-                       hn::Mul(n, hn::Set(dd, 0x1.ef35793c76730p-45)));
-  constexpr double kInverseFactorials[] = {1 / 6227020800.0,
-                                           1 / 479001600.0,
-                                           1 / 39916800.0,
-                                           1 / 3628800.0,
-                                           1 / 362880.0,
-                                           1 / 40320.0,
-                                           1 / 5040.0,
-                                           1 / 720.0,
-                                           1 / 120.0,
-                                           1 / 24.0,
-                                           1 / 6.0,
-                                           1 / 2.0,
-                                           1.0,
-                                           1.0};
+  const VD r = hn::Sub(hn::Sub(x, hn::Mul(n, hn::Set(dd, exp_series::kLn2High))),
+                       hn::Mul(n, hn::Set(dd, exp_series::kLn2Low)));
   VD sum = hn::Zero(dd);
-  HWY_UNROLL(64) for (double factor : kInverseFactorials) {
+  HWY_UNROLL(64) for (double factor : exp_series::kInverseFactorials) {
     sum = hn::Add(hn::Mul(sum, r), hn::Set(dd, factor));
   }
   const auto power =
       hn::Add(hn::ShiftLeft<52>(hn::BitCast(du, shifted)), hn::Set(du, uint64_t{1023} << 52));
-  return hn::IfThenElseZero(hn::Gt(x, hn::Set(dd, -700.0)), hn::Mul(sum, hn::BitCast(dd, power)));
+  return hn::IfThenElseZero(hn::Gt(x, hn::Set(dd, exp_series::kLowest)),
+                            hn::Mul(sum, hn::BitCast(dd, power)));
 }
 
 // 16 lanes a block and one fixed tree.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "simd/exp_series.h"
 #include "simd/vector_ops.h"
 
 namespace sluice {
@@ -15,22 +16,6 @@ namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-
-// 1/13! ... 1/0!
-constexpr double kInverseFactorials[] = {1 / 6227020800.0,
-                                         1 / 479001600.0,
-                                         1 / 39916800.0,
-                                         1 / 3628800.0,
-                                         1 / 362880.0,
-                                         1 / 40320.0,
-                                         1 / 5040.0,
-                                         1 / 720.0,
-                                         1 / 120.0,
-                                         1 / 24.0,
-                                         1 / 6.0,
-                                         1 / 2.0,
-                                         1.0,
-                                         1.0};
 
 bool Better(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
@@ -79,19 +64,15 @@ void SelectTopK(const Logits& logits, size_t k, std::vector<Candidate>& list) {
 }  // namespace
 
 double ExpOfNegative(double x) {
-  // x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 x 2^52 rounds to an integer, kept in the low bits.
+  namespace es = exp_series;
   // No branch and no conversion, so that compilers make vectors of it.
-  constexpr double kShift = 0x1.8p52;
-  constexpr double kLn2High = 0x1.62e42fefa3800p-1, kLn2Low = 0x1.ef35793c76730p-45;
-  const double shifted = x * 0x1.71547652b82fep0 + kShift;
-  const double n = shifted - kShift;
-  const double r = (x - n * kLn2High) - n * kLn2Low;
-  // Taylor; the first term left out is below 1e-16.
+  const double shifted = x * es::kLog2E + es::kShift;
+  const double n = shifted - es::kShift;
+  const double r = (x - n * es::kLn2High) - n * es::kLn2Low;
   double sum = 0;
-  for (const double factor : kInverseFactorials) sum = sum * r + factor;
+  for (const double factor : es::kInverseFactorials) sum = sum * r + factor;
   const uint64_t power = (std::bit_cast<uint64_t>(shifted) << 52) + (uint64_t{1023} << 52);
-  // exp(-700) is 1e-304: nothing beside the largest weight, which is 1.
-  return x > -700 ? sum * std::bit_cast<double>(power) : 0;
+  return x > es::kLowest ? sum * std::bit_cast<double>(power) : 0;
 }
 
 void Candidates::Start(const Logits& logits) {

@@ -24,18 +24,36 @@ json::object Plain(const Distribution& d) {
   return {{"mean", d.mean}, {"min", d.least}, {"p50", d.p50}, {"max", d.most}};
 }
 
+// f("name", member) for what a request's JSON has, whichever way it goes; `Sample` may be const.
+template <class Sample, class F>
+void ForFields(Sample& s, const F& f) {
+  f("index", s.index);
+  f("intended_s", s.intended_s);
+  f("sent_s", s.sent_s);
+  f("end_s", s.end_s);
+  f("prompt_asked", s.prompt_asked);
+  f("output_asked", s.output_asked);
+  f("prompt_tokens", s.prompt_tokens);
+  f("output_tokens", s.output_tokens);
+  f("cached_tokens", s.cached_tokens);
+  f("counted", s.counted);
+}
+
+// The same of a whole result.
+template <class Whole, class F>
+void ForTexts(Whole& r, const F& f) {
+  f("version", r.version);
+  f("time", r.time);
+  f("url", r.url);
+  f("dialect", r.dialect);
+  f("model", r.model);
+  f("prompts", r.prompts);
+}
+
 json::object RequestJson(const LoadSample& s) {
-  json::object o{{"index", s.index},
-                 {"intended_s", s.intended_s},
-                 {"sent_s", s.sent_s},
-                 {"end_s", s.end_s},
-                 {"prompt_asked", s.prompt_asked},
-                 {"output_asked", s.output_asked},
-                 {"prompt_tokens", s.prompt_tokens},
-                 {"output_tokens", s.output_tokens},
-                 {"cached_tokens", s.cached_tokens},
-                 {"counted", s.counted},
-                 {"text_s", json::array(s.text_s.begin(), s.text_s.end())}};
+  json::object o;
+  ForFields(s, [&](const char* name, const auto& value) { o[name] = value; });
+  o["text_s"] = json::array(s.text_s.begin(), s.text_s.end());
   if (!s.ok()) {
     o["error"] = s.error;
     o["detail"] = s.detail;
@@ -73,18 +91,13 @@ bool Bool(const json::object& o, std::string_view key) {
   return v != nullptr && v->is_bool() && v->get_bool();
 }
 
+void Read(const json::object& o, std::string_view key, double* to) { *to = Number(o, key); }
+void Read(const json::object& o, std::string_view key, size_t* to) { *to = Count(o, key); }
+void Read(const json::object& o, std::string_view key, bool* to) { *to = Bool(o, key); }
+
 LoadSample SampleOf(const json::object& o) {
   LoadSample s;
-  s.index = Count(o, "index");
-  s.intended_s = Number(o, "intended_s");
-  s.sent_s = Number(o, "sent_s");
-  s.end_s = Number(o, "end_s");
-  s.prompt_asked = Count(o, "prompt_asked");
-  s.output_asked = Count(o, "output_asked");
-  s.prompt_tokens = Count(o, "prompt_tokens");
-  s.output_tokens = Count(o, "output_tokens");
-  s.cached_tokens = Count(o, "cached_tokens");
-  s.counted = Bool(o, "counted");
+  ForFields(s, [&](const char* name, auto& value) { Read(o, name, &value); });
   s.error = String(o, "error");
   s.detail = String(o, "detail");
   if (const json::value* times = Find(o, "text_s"); times != nullptr && times->is_array()) {
@@ -167,17 +180,12 @@ json::object ResultJson(const LoadResult& r, bool with_requests) {
     }
     steps.push_back(std::move(o));
   }
-  json::object o{{"format", kFormat},
-                 {"version", r.version},
-                 {"time", r.time},
-                 {"url", r.url},
-                 {"dialect", r.dialect},
-                 {"model", r.model},
-                 {"prompts", r.prompts},
-                 {"settings", r.settings},
-                 {"slo", r.slo.Text()},
-                 {"notes", json::array(r.notes.begin(), r.notes.end())},
-                 {"interrupted", r.interrupted}};
+  json::object o{{"format", kFormat}};
+  ForTexts(r, [&](const char* name, const std::string& text) { o[name] = text; });
+  o["settings"] = r.settings;
+  o["slo"] = r.slo.Text();
+  o["notes"] = json::array(r.notes.begin(), r.notes.end());
+  o["interrupted"] = r.interrupted;
   if (!r.knee_reason.empty()) {
     o["knee"] = json::object{{"rate", r.knee_rate}, {"reason", r.knee_reason}};
   }
@@ -222,12 +230,7 @@ Result<LoadResult> ParseResult(const std::string& name, const std::string& text)
   if (error || !v.is_object() || String(v.get_object(), "format") != kFormat) return wrong;
   const json::object& o = v.get_object();
   LoadResult r;
-  r.version = String(o, "version");
-  r.time = String(o, "time");
-  r.url = String(o, "url");
-  r.dialect = String(o, "dialect");
-  r.model = String(o, "model");
-  r.prompts = String(o, "prompts");
+  ForTexts(r, [&](const char* name, std::string& text) { text = String(o, name); });
   if (const json::value* s = Find(o, "settings"); s && s->is_object()) r.settings = s->get_object();
   if (const std::string slo = String(o, "slo"); !slo.empty()) {
     ASSIGN_OR_RETURN(r.slo, ParseSlo(slo));

@@ -5,15 +5,10 @@
 
 #include <cstring>
 
-#include "src/engine/engine.h"
-#include "tests/base/temp_folder.h"
-#include "tests/engine/runner.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/tiny_engine.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kContext = 320;
 
 struct Answer {
   std::vector<int32_t> tokens;
@@ -22,29 +17,15 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-class ConcurrencyTest : public testing::TestWithParam<const char*> {
+class ConcurrencyTest : public TinyEngineTest {
  protected:
-  ConcurrencyTest() : tiny_(Shape()), path_(tiny_.Write(folder_.path("m.gguf"))) {}
-
-  static TinyShape Shape() {
-    const std::string name = GetParam();
-    return name == "llama" ? TinyLlama("Q4_0") : name == "gemma3" ? TinyGemma3() : TinyMoe();
-  }
-
   // `positions` of KV memory over all sequences; a chunk that makes rings wrap.
   void Start(const EngineOptions& options, size_t positions, size_t chunk = 32, int threads = 1) {
-    engine_.reset();
     RunnerOptions o = TestOptions(kContext);
     o.chunk = chunk;
     o.threads = threads;
     o.sequences = 1;
-    runner_ = MakeRunner(path_, o);
-    const size_t pages = positions <= kContext ? runner_->PagesOf(positions)
-                                               : runner_->PagesOf(kContext) * positions / kContext;
-    o.kv_bytes = pages * runner_->pool().page_bytes();
-    runner_ = MakeRunner(path_, o);
-    tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
-    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, options);
+    StartEngine(options, o, PagesFor(positions));
   }
 
   // Prompts of every length around page borders; families of them begin the same way.
@@ -119,12 +100,6 @@ class ConcurrencyTest : public testing::TestWithParam<const char*> {
     return answers;
   }
 
-  const TempFolder folder_;
-  TinyModel tiny_;
-  const std::string path_;
-  std::unique_ptr<ModelRunner> runner_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<Engine> engine_;
   size_t preemptions_ = 0, cached_ = 0;
 };
 

@@ -7,17 +7,13 @@
 #include <filesystem>
 #include <future>
 
-#include "src/engine/engine.h"
 #include "src/engine/engine_service.h"
-#include "tests/base/temp_folder.h"
-#include "tests/engine/runner.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/tiny_engine.h"
 #include "tests/text/shared_oracles.h"
 
 namespace sluice {
 namespace {
 
-constexpr size_t kContext = 320;
 constexpr Pooling kPoolings[] = {Pooling::kNone, Pooling::kMean, Pooling::kCls, Pooling::kLast};
 
 using Floats = std::vector<float>;
@@ -27,26 +23,15 @@ bool SameBytes(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-class EmbeddingTest : public testing::TestWithParam<const char*> {
+class EmbeddingTest : public TinyEngineTest {
  protected:
-  EmbeddingTest() : tiny_(Shape()), path_(tiny_.Write(folder_.path("m.gguf"))) {}
-
-  static TinyShape Shape() {
-    const std::string name = GetParam();
-    return name == "llama" ? TinyLlama("Q4_0") : name == "gemma3" ? TinyGemma3() : TinyMoe();
-  }
-
   // `spans` of 64 positions for all sequences together.
   void Start(const EngineOptions& options, size_t spans, size_t chunk = 512, int threads = 1) {
-    engine_.reset();
     RunnerOptions o = TestOptions(kContext);
     o.chunk = chunk;
     o.threads = threads;
-    runner_ = MakeRunner(path_, o);
-    o.kv_bytes = runner_->PagesOf(kSpan) * spans * runner_->pool().page_bytes();
-    runner_ = MakeRunner(path_, o);
-    tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
-    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, options);
+    StartEngine(options, o,
+                [&](const ModelRunner& runner) { return runner.PagesOf(kSpan) * spans; });
   }
 
   Request Embedding(size_t tokens, uint64_t seed, Pooling pooling) const {
@@ -111,13 +96,6 @@ class EmbeddingTest : public testing::TestWithParam<const char*> {
       EXPECT_TRUE(SameBytes(found[i], want[i])) << what << ", embedding " << i;
     }
   }
-
-  const TempFolder folder_;
-  TinyModel tiny_;
-  const std::string path_;
-  std::unique_ptr<ModelRunner> runner_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<Engine> engine_;
 };
 
 TEST_P(EmbeddingTest, PoolsTheStatesOfItsTokens) {

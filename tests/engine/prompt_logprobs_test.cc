@@ -4,16 +4,12 @@
 
 #include <cmath>
 
-#include "src/engine/engine.h"
 #include "src/engine/perplexity.h"
-#include "tests/base/temp_folder.h"
-#include "tests/engine/runner.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/tiny_engine.h"
 
 namespace sluice {
 namespace {
 
-constexpr size_t kContext = 320;
 constexpr int kAlternatives = 3;
 
 // Everything that a PromptLogprobs says, for comparisons.
@@ -39,9 +35,9 @@ Scores ScoresOf(const PromptLogprobs& prompt) {
   return scores;
 }
 
-class PromptLogprobsTest : public testing::TestWithParam<const char*> {
+class PromptLogprobsTest : public TinyEngineTest {
  protected:
-  PromptLogprobsTest() : tiny_(Shape()), path_(tiny_.Write(folder_.path("m.gguf"))) {
+  PromptLogprobsTest() {
     for (size_t i = 0; i < 8; ++i) {
       Request r;
       r.prompt = tiny_.Tokens(i == 0 ? 1 : 20 + 37 * (i % 4), i % 3);
@@ -55,23 +51,11 @@ class PromptLogprobsTest : public testing::TestWithParam<const char*> {
     }
   }
 
-  static TinyShape Shape() {
-    const std::string name = GetParam();
-    return name == "llama" ? TinyLlama("Q4_0") : name == "gemma3" ? TinyGemma3() : TinyMoe();
-  }
-
   void Start(const EngineOptions& options, size_t chunk, int threads, size_t positions) {
-    engine_.reset();
     RunnerOptions o = TestOptions(kContext);
     o.chunk = chunk;
     o.threads = threads;
-    runner_ = MakeRunner(path_, o);
-    const size_t pages = positions <= kContext ? runner_->PagesOf(positions)
-                                               : runner_->PagesOf(kContext) * positions / kContext;
-    o.kv_bytes = pages * runner_->pool().page_bytes();
-    runner_ = MakeRunner(path_, o);
-    tokenizer_ = *Tokenizer::Load(runner_->model().gguf());
-    engine_ = std::make_unique<Engine>(*runner_, *tokenizer_, options);
+    StartEngine(options, o, PagesFor(positions));
   }
 
   // All at once; each must be told exactly once, before its first token.
@@ -122,13 +106,7 @@ class PromptLogprobsTest : public testing::TestWithParam<const char*> {
     return all;
   }
 
-  const TempFolder folder_;
-  TinyModel tiny_;
-  const std::string path_;
   std::vector<Request> requests_;
-  std::unique_ptr<ModelRunner> runner_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<Engine> engine_;
   size_t preemptions_ = 0, cached_ = 0;
 };
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "hwy/aligned_allocator.h"
-#include "hwy/targets.h"
 #include "quant/format.h"
 #include "quant/half.h"
 #include "simd/activations.h"
+#include "tests/simd/each_target.h"
 
 namespace sluice {
 namespace {
@@ -23,17 +23,6 @@ namespace {
 using Random = std::mt19937;
 
 constexpr float kCanary = -77.25f;
-
-// Runs f once per target the CPU has and this build contains.
-template <class F>
-void ForEachTarget(F f) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    f();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 bool Sane(const Format& format, const uint8_t* block) {
   std::vector<float> w(format.block_values);

@@ -11,21 +11,11 @@
 #include <vector>
 
 #include "hwy/aligned_allocator.h"
-#include "hwy/targets.h"
 #include "simd/amx.h"
+#include "tests/simd/each_target.h"
 
 namespace sluice {
 namespace {
-
-template <class F>
-void ForEachTarget(F f) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    f();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 struct Quantised {
   hwy::AlignedFreeUniquePtr<uint8_t[]> storage;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tests/simd/each_target.h"
 #include "tests/simd/float_check.h"
 
 namespace sluice {
@@ -315,16 +316,6 @@ TEST(Attention, ZerosHaveOneSign) {
 }
 
 // One target at a time: with the CPU's bfloat16 products the targets differ.
-template <class F>
-void OnEveryTargetAlone(const F& test) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    test();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
-
 TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
   struct Case {
     size_t key_dim, value_dim, heads, window;
@@ -344,7 +335,7 @@ TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
     o.sinks = c.heads % 2 != 0;
     o.portable = false;
     SCOPED_TRACE("key_dim " + std::to_string(c.key_dim));
-    OnEveryTargetAlone([&] {
+    ForEachTarget([&] {
       Sequence s(o);
       const Floats decode = s.Run(1);
       // Queries and weights are rounded to 8 bits where the CPU has the products.
@@ -370,7 +361,7 @@ TEST(AttentionInPairs, SameBytesForTinyValues) {
   o.positions = 700;
   o.range = 60;
   o.portable = false;
-  OnEveryTargetAlone([&] {
+  ForEachTarget([&] {
     Sequence s(o);
     for (float& v : s.values) v *= 1e-36f;
     const Floats decode = s.Run(1);
@@ -385,7 +376,7 @@ TEST(AttentionInPairs, OnlyOnRequestAndOnlyForBf16) {
     o.positions = 70;
     Options other = o;
     other.portable = false;
-    OnEveryTargetAlone([&] {
+    ForEachTarget([&] {
       const Floats floats = Sequence(o).Run(70), fast = Sequence(other).Run(70);
       EXPECT_EQ(floats != fast, DotsBf16(type)) << KvTypeName(type);
       EXPECT_TRUE(type == KvType::kBF16 || !DotsBf16(type));
