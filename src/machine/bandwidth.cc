@@ -73,7 +73,7 @@ Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds, int thread
   if (bytes == 0) {
     return Status(StatusCode::kOutOfMemory,
                   "bandwidth probe: expected 8 times the L3 cache of free memory, found " +
-                      std::to_string(AvailableMemoryBytes() / kMegabyte) + " MB");
+                      std::to_string(AvailableMemoryBytes() / kMegabyte) + " MiB");
   }
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes));
   // Written by the worker that reads it (its NUMA node), one byte a page: an untouched page is the

@@ -121,9 +121,10 @@ std::string Printf(const char* format, ...) {
 }
 
 std::string Size(uint64_t bytes) {
+  constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
   const auto b = static_cast<double>(bytes);
-  if (b >= 1e10) return Printf("%.1f GB", b * 1e-9);
-  return b >= 1e6 || b == 0 ? Printf("%.0f MB", b * 1e-6) : Printf("%.0f kB", b * 1e-3);
+  if (b >= 10 * kGiB) return Printf("%.1f GiB", b / kGiB);
+  return b >= kMiB || b == 0 ? Printf("%.0f MiB", b / kMiB) : Printf("%.0f KiB", b / kKiB);
 }
 
 Result<CpuMap> ReadCpuMap(const SystemFiles& files) {

@@ -59,7 +59,7 @@ Finding CannotTell(const char* check, const std::string& why);  // a note
 Cost Measure(double value, CostUnit unit, std::string how);
 Cost Model(double value, CostUnit unit, std::string how);
 std::string Printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
-std::string Size(uint64_t bytes);  // "241 MB", "25.3 GB"
+std::string Size(uint64_t bytes);  // "241 MiB", "25.3 GiB"
 
 // The CPUs below a root.
 struct CpuMap {

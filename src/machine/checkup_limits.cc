@@ -1,4 +1,5 @@
 // Checks of limits that a process meets late: locked memory, files, maps.
+#include <cstdlib>
 #include <sstream>
 
 #include "src/machine/checkup_checks.h"
@@ -17,6 +18,13 @@ Result<std::optional<double>> Limit(const SystemFiles& files, const char* name) 
   return std::optional<double>();
 }
 
+// CAP_IPC_LOCK, with which the kernel does not ask the limit of locked memory.
+bool MayLockAll(const SystemFiles& files) {
+  constexpr int kIpcLock = 14;
+  const Result<std::string> text = files.Field("/proc/self/status", "CapEff:");
+  return text.ok() && (std::strtoull(text->c_str(), nullptr, 16) >> kIpcLock & 1) != 0;
+}
+
 }  // namespace
 
 Finding CheckLockedMemory(const CheckupInput& in) {
@@ -24,15 +32,19 @@ Finding CheckLockedMemory(const CheckupInput& in) {
   const Result<std::optional<double>> limit = Limit(in.files, "Max locked memory");
   if (!limit.ok()) return CannotTell(name, limit.status().message());
   if (!*limit) return Ok(name, "no limit");
+  if (MayLockAll(in.files)) return Ok(name, "no limit with CAP_IPC_LOCK");
   const auto bytes = static_cast<uint64_t>(**limit);
   const uint64_t need = in.model ? in.model->panel_bytes + in.model->kv_bytes : 0;
   if (need <= bytes) return Ok(name, Size(bytes) + " may be locked");
+  const uint64_t wanted_mib = (need + need / 8 >> 20) + 1;  // and the buffers
+  const auto mib = static_cast<unsigned long long>(wanted_mib);
   return {name,
           Severity::kNote,
           "--mlock would need " + Size(need) + ", the limit is " + Size(bytes),
           {},
-          {"ulimit -l unlimited (hard limit: /etc/security/limits.conf)",
-           "LimitMEMLOCK=infinity in the systemd unit", "docker run --ulimit memlock=-1"}};
+          {Printf("ulimit -l %llu (in KiB; the hard limit: /etc/security/limits.conf)", mib << 10),
+           Printf("LimitMEMLOCK=%lluM in the systemd unit", mib),
+           Printf("docker run --ulimit memlock=%llu, or --cap-add IPC_LOCK", mib << 20)}};
 }
 
 Finding CheckOpenFiles(const CheckupInput& in) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kHugeEnabled[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kNodes[] = "/sys/devices/system/node/";
+constexpr uint64_t kProgramMib = 256;
 constexpr double kLowMemory = 0.1;    // of all memory
 constexpr double kHugeGain = 1.05;    // below, 2 MB pages do not matter here
 constexpr double kLosingGain = 0.95;  // below, sluice takes small pages by itself
@@ -26,7 +27,7 @@ Result<uint64_t> MemInfo(const SystemFiles& files, const char* key) {
 Cost PageCost(const CheckupInput& in) {
   if (const auto gain = in.measured.huge_page_gain) {
     return Measure(100 * std::max(0.0, 1 - 1 / *gain), CostUnit::kDecode,
-                   "the same memory read from 4 KB and from 2 MB pages");
+                   "the same memory read from 4 KiB and from 2 MiB pages");
   }
   return Model(35, CostUnit::kDecode,
                "62 and 96 tok/s, Gemma 3 270M on Zen 4, one thread (bench/README.md)");
@@ -52,6 +53,19 @@ Cost ReadAgain(const CheckupInput& in, uint64_t missing) {
                    (measured ? " (measured)" : " (a fast disk)"));
 }
 
+// MiB that a control group should allow: the model, a quarter more, and the program with its
+// buffers; without a model all but an eighth of the machine's.
+uint64_t WantedLimit(const CheckupInput& in) {
+  if (in.model) return ((Need(*in.model) + Need(*in.model) / 4) >> 20) + kProgramMib;
+  const Result<uint64_t> total = MemInfo(in.files, "MemTotal:");
+  return total.ok() ? (*total - *total / 8) >> 20 : 0;
+}
+
+std::string DockerMemory(uint64_t mib) {
+  const auto m = static_cast<unsigned long long>(mib);
+  return Printf("docker update --memory %llum --memory-swap %llum CONTAINER", m, m);
+}
+
 }  // namespace
 
 Finding CheckHugePages(const CheckupInput& in) {
@@ -60,7 +74,7 @@ Finding CheckHugePages(const CheckupInput& in) {
   if (!mode.ok()) return CannotTell(name, mode.status().message());
   const auto gain = in.measured.huge_page_gain;
   std::string found = "transparent huge pages: " + *mode;
-  if (gain) found += Printf(", 2 MB pages read %.2f times as fast as 4 KB pages", *gain);
+  if (gain) found += Printf(", 2 MiB pages read %.2f times as fast as 4 KiB pages", *gain);
   if (*mode != "never") {
     if (gain && *gain < kLosingGain) found += "; sluice takes small ones then";
     return Ok(name, found);
@@ -79,7 +93,7 @@ Finding CheckPanelPages(const CheckupInput& in) {
   if (!in.model || !in.model->panels_resident_bytes) return Ok(name, "no panels yet");
   if (!in.model->huge_share) return Ok(name, "the panels are not in memory yet");
   const double share = *in.model->huge_share;
-  const std::string found = Printf("%.0f %% of the panels are mapped by 2 MB pages", 100 * share);
+  const std::string found = Printf("%.0f %% of the panels are mapped by 2 MiB pages", 100 * share);
   const auto gain = in.measured.huge_page_gain;
   if (share >= 0.9 || (gain && *gain < kHugeGain)) return Ok(name, found);
   const Place* place = FindPlace(in, "cache");
@@ -181,22 +195,20 @@ Finding CheckMemoryLimit(const CheckupInput& in) {
             Severity::kNote,
             "a container without a memory limit: another's appetite can end this process",
             {},
-            {"docker update --memory 8g --memory-swap 8g CONTAINER"}};
+            {DockerMemory(WantedLimit(in))}};
   }
   if (!in.model) return Ok(name, Size(*limit));
   const uint64_t need = Need(*in.model);
   const std::string found =
       "the control group allows " + Size(*limit) + ", needed " + NeedText(*in.model);
   if (need <= *limit) return Ok(name, found);
-  const uint64_t wanted = (need + need / 4) >> 20;
-  return {
-      name,
-      Severity::kProblem,
-      found,
-      in.model->kv_bytes > *limit ? Cost{} : ReadAgain(in, need - *limit),
-      {Printf("docker update --memory %llum CONTAINER", static_cast<unsigned long long>(wanted)),
-       Printf("sudo systemctl set-property UNIT MemoryMax=%lluM",
-              static_cast<unsigned long long>(wanted))}};
+  const uint64_t wanted = WantedLimit(in);
+  return {name,
+          Severity::kProblem,
+          found,
+          in.model->kv_bytes > *limit ? Cost{} : ReadAgain(in, need - *limit),
+          {DockerMemory(wanted), Printf("sudo systemctl set-property UNIT MemoryMax=%lluM",
+                                        static_cast<unsigned long long>(wanted))}};
 }
 
 Finding CheckMemoryPressure(const CheckupInput& in) {
@@ -241,8 +253,8 @@ Finding CheckNumaBalancing(const CheckupInput& in) {
           "on: the kernel unmaps memory to see who uses it; sluice's threads are bound and their "
           "weights lie where they are read",
           Model(6.5, CostUnit::kSpeed,
-                "256 MB are unmapped a second (the kernel's defaults), 65536 faults of 1 us with "
-                "4 KB pages; nearly nothing with 2 MB pages"),
+                "256 MiB are unmapped a second (the kernel's defaults), 65536 faults of 1 us with "
+                "4 KiB pages; nearly nothing with 2 MiB pages"),
           {"sudo sysctl kernel.numa_balancing=0"}};
 }
 

@@ -45,7 +45,7 @@ Finding CheckDisk(const char* name, const CheckupInput& in, const Place& place,
     f.severity = Severity::kWarning;
     f.found += ": a lost connection ends the process (SIGBUS)";
   } else if (kind == FileSystemKind::kFuse) {
-    f.found += ": every page goes through another program, by 4 KB pages";
+    f.found += ": every page goes through another program, by 4 KiB pages";
     f.severity = Severity::kWarning;
   } else {
     f.found += ": slow";

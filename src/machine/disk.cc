@@ -131,11 +131,11 @@ Result<double> MeasureDiskRead(const std::string& path, double seconds) {
   const size_t pieces = static_cast<size_t>(info.st_size) / kPiece;
   if (pieces < kLeastPieces) {
     return Status(StatusCode::kUnsupported, path +
-                                                ": expected 8 MB at least to time a read, found " +
+                                                ": expected 8 MiB at least to time a read, found " +
                                                 std::to_string(info.st_size) + " bytes");
   }
   void* const memory = std::aligned_alloc(4096, kPiece);
-  if (memory == nullptr) return Status(StatusCode::kOutOfMemory, "4 MB for reading a file");
+  if (memory == nullptr) return Status(StatusCode::kOutOfMemory, "4 MiB for reading a file");
   const std::unique_ptr<void, decltype(&std::free)> owner(memory, &std::free);
   // Spread over the file: what was written last may still be in the disk's own cache.
   const size_t count = std::min(pieces, kMostPieces);

@@ -40,7 +40,7 @@ Result<Arena> Buffer(ThreadTeam& team, int threads) {
     return Status(StatusCode::kOutOfMemory,
                   "ceilings: expected 4 times the caches of free memory, found " +
                       std::to_string(AvailableMemoryBytes() / kMegabyte) +
-                      " MB; end what holds memory and measure again");
+                      " MiB; end what holds memory and measure again");
   }
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes));
   team.Run(

@@ -316,7 +316,12 @@ TEST_F(CheckupTest, MemoryLimitOfTheControlGroup) {
 
 TEST_F(CheckupTest, ContainerWithoutMemoryLimit) {
   machine_.Write(".dockerenv", "");
-  Only("memory limit", Severity::kNote);
+  EXPECT_EQ(Only("memory limit", Severity::kNote).fix[0],
+            "docker update --memory 54687m --memory-swap 54687m CONTAINER");
+  Model();
+  EXPECT_EQ(Only("memory limit", Severity::kNote).fix[0],
+            "docker update --memory 5620m --memory-swap 5620m CONTAINER");
+  in_.model.reset();
   machine_.Write("sys/fs/cgroup/work/memory.max", "40000000000\n");
   EXPECT_TRUE(Bad().empty());
 }
@@ -347,7 +352,8 @@ TEST_F(CheckupTest, NumaNodeWithoutRoom) {
                  "Node 1 MemFree:  1000000 kB\nNode 1 Inactive(file):  1000 kB\n");
   const Finding f = Only("numa placement", Severity::kWarning);
   ExpectCost(f, 50, CostUnit::kDecode, false);
-  EXPECT_NE(f.found.find("pages of the panel file: 3000 MB 1000 MB"), std::string::npos) << f.found;
+  EXPECT_NE(f.found.find("pages of the panel file: 2861 MiB 954 MiB"), std::string::npos)
+      << f.found;
 }
 
 // ---- Limits ----
@@ -362,6 +368,13 @@ TEST_F(CheckupTest, Limits) {
                  "Max locked memory         8388608              8388608              bytes\n");
   EXPECT_TRUE(Bad().empty()) << "nobody asked for --mlock";
   Model();
+  const Finding locked = Only("locked memory", Severity::kNote);
+  const unsigned long long mib =
+      (in_.model->panel_bytes + in_.model->kv_bytes) / 8 * 9 / (1 << 20) + 1;
+  EXPECT_EQ(locked.fix[1], "LimitMEMLOCK=" + std::to_string(mib) + "M in the systemd unit");
+  machine_.Write("proc/self/status", "Cpus_allowed_list:\t0-7\nCapEff:\t0000000000004000\n");
+  EXPECT_TRUE(Bad().empty()) << "CAP_IPC_LOCK";
+  machine_.Write("proc/self/status", "Cpus_allowed_list:\t0-7\nCapEff:\t00000000a80425fb\n");
   Only("locked memory", Severity::kNote);
   in_.model.reset();
   machine_.Write("proc/sys/vm/max_map_count", "100\n");
