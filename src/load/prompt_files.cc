@@ -106,6 +106,13 @@ Result<std::vector<TraceEntry>> ParseTrace(const std::string& name, const std::s
     if (!error && v.is_object()) {
       time = v.get_object().if_contains("timestamp");
       unit = 1e-3;
+      for (const char* key : {"input_length", "output_length"}) {
+        const json::value* length = v.get_object().if_contains(key);
+        if (length == nullptr || Count(v.get_object(), key) > 0) continue;
+        return Wrong(name, number,
+                     std::string(key) + " from 1 to " + std::to_string(Lengths::kMost),
+                     json::serialize(*length));
+      }
       entry.prompt_tokens = Count(v.get_object(), "input_length");
       entry.output_tokens = Count(v.get_object(), "output_length");
       const json::value* ids = v.get_object().if_contains("hash_ids");

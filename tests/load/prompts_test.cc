@@ -162,5 +162,17 @@ TEST(PromptFilesTest, TracesInBothForms) {
   }
 }
 
+TEST(PromptFilesTest, LengthsOfATraceAreTakenOrRefused) {
+  for (const char* length : {"0", "-1", "1.5", "\"7\"", "null", "1000000000000"}) {
+    const auto trace = ParseTrace(
+        "t",
+        "{\"timestamp\": 1}\n{\"timestamp\": 2, \"output_length\": " + std::string(length) + "}\n");
+    ASSERT_FALSE(trace.ok()) << length;
+    const std::string& said = trace.status().message();
+    EXPECT_EQ(said.find("t: line 2: expected output_length from 1 to "), 0u) << said;
+    EXPECT_NE(said.find(length[0] == '"' ? "7" : length), std::string::npos) << said;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::load
