@@ -52,6 +52,12 @@ std::string Refusal(const char* path, int status, const std::string& body) {
   return text;
 }
 
+bool IsList(const std::string& body) {
+  boost::system::error_code error;
+  const json::value value = json::parse(body, error);
+  return !error && value.is_array();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
@@ -146,15 +152,19 @@ Scrape Client::Look() {
   }
   for (const std::string& model : models) {
     Answer slots = Ask("GET", "/slots" + (model.empty() ? "" : "?model=" + Escaped(model)));
-    if (slots.status == 200) {
+    if (slots.status == 200 && IsList(slots.body)) {
       scrape.slots.push_back({model, std::move(slots.body)});
       continue;
     }
-    scrape.slots_error =
-        slots.status == 0 ? slots.error : Refusal("/slots", slots.status, slots.body);
+    scrape.slots_error = slots.status == 0     ? slots.error
+                         : slots.status == 200 ? "/slots answered with no list of slots"
+                                               : Refusal("/slots", slots.status, slots.body);
     break;
   }
-  if (metrics.status != 200 && scrape.slots.empty()) {
+  if (!scrape.slots.empty() || KindOf(scrape.metrics) != ServerKind::kUnknown) return scrape;
+  if (metrics.status == 200) {
+    scrape.error = "/metrics answered without metrics of sluice, llama-server or vLLM";
+  } else {
     scrape.error = Refusal("/metrics", metrics.status, metrics.body) + "; " + scrape.slots_error;
   }
   return scrape;

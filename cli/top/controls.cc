@@ -5,12 +5,34 @@
 #include <utility>
 #include <vector>
 
+#include "cli/top/help.h"
+
 namespace sluice::top {
 
 namespace {
 
 constexpr double kIntervals[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60};
 constexpr int64_t kFar = INT32_MAX;
+
+// How far a key moves; 0: it does something else.
+int64_t LinesOf(Key::Kind kind, int64_t page) {
+  switch (kind) {
+    case Key::kUp:
+      return -1;
+    case Key::kDown:
+      return 1;
+    case Key::kPageUp:
+      return -page;
+    case Key::kPageDown:
+      return page;
+    case Key::kHome:
+      return -kFar;
+    case Key::kEnd:
+      return kFar;
+    default:
+      return 0;
+  }
+}
 
 }  // namespace
 
@@ -27,25 +49,11 @@ Controls::Outcome Controls::Press(Key key, const View& view, size_t width, size_
   message.clear();
   if (!asking.empty()) return Answer(key);
   const auto rows = static_cast<int64_t>(std::max<size_t>(page, 1));
+  if (const int64_t by = LinesOf(key.kind, rows); by != 0) {
+    pane == Pane::kHelp ? Scroll(by, view, width, page) : Move(view, by);
+    return {};
+  }
   switch (key.kind) {
-    case Key::kUp:
-      Move(view, -1);
-      break;
-    case Key::kDown:
-      Move(view, 1);
-      break;
-    case Key::kPageUp:
-      Move(view, -rows);
-      break;
-    case Key::kPageDown:
-      Move(view, rows);
-      break;
-    case Key::kHome:
-      Move(view, -kFar);
-      break;
-    case Key::kEnd:
-      Move(view, kFar);
-      break;
     case Key::kLeft:
       NextSort(view, width, -1);
       break;
@@ -98,6 +106,7 @@ void Controls::PressLetter(char letter, const View& view, size_t width) {
     case 'h':
     case '?':
       pane = pane == Pane::kHelp ? Pane::kList : Pane::kHelp;
+      help_top = 0;
       break;
     case ' ':
       paused = !paused;
@@ -120,6 +129,12 @@ void Controls::Move(const View& view, int64_t by) {
   const auto is = std::find(rows.begin(), rows.end(), Selected(view)) - rows.begin();
   const int64_t last = static_cast<int64_t>(rows.size()) - 1;
   selected = rows[static_cast<size_t>(std::clamp<int64_t>(is + by, 0, last))]->key;
+}
+
+void Controls::Scroll(int64_t by, const View& view, size_t width, size_t page) {
+  const size_t lines = HelpLines(view, width).size();
+  const auto last = static_cast<int64_t>(lines - std::min(lines, page));
+  help_top = static_cast<size_t>(std::clamp<int64_t>(static_cast<int64_t>(help_top) + by, 0, last));
 }
 
 // Through the columns that are seen, and no column.

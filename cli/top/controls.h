@@ -43,9 +43,10 @@ struct Controls {
   bool paused = false;
   std::string asking;   // the request_id whose cancelling waits for y or n
   std::string message;  // shown until the next key
+  size_t help_top = 0;  // line of the help that is shown first
 
   enum class Action : uint8_t { kNone, kQuit, kCancel };
-  // `width` of the screen, `page` rows of the table. kCancel: of `asking` as it was.
+  // `width` of the screen, `page` rows of what it shows. kCancel: of `asking` as it was.
   struct Outcome {
     Action action = Action::kNone;
     std::string request_id;
@@ -59,6 +60,7 @@ struct Controls {
   Outcome Answer(Key key);
   void PressLetter(char letter, const View& view, size_t width);
   void Move(const View& view, int64_t by);
+  void Scroll(int64_t by, const View& view, size_t width, size_t page);
   void NextSort(const View& view, size_t width, int64_t by);
   void AskToCancel(const View& view);
   void ChangeInterval(int by);

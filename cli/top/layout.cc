@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/top/columns.h"
+#include "cli/top/help.h"
 #include "cli/top/meters.h"
 
 namespace sluice::top {
@@ -52,6 +53,7 @@ class Frame {
 
   size_t PageRows() {
     AddHead();
+    if (controls_.pane == Pane::kHelp) return left();
     AddMeters();
     return TableRows();
   }
@@ -245,33 +247,17 @@ class Frame {
   }
 
   void AddHelp() {
-    static constexpr const char* kKeys[][2] = {
-        {"up, down", "choose a request (also page up, page down, home, end)"},
-        {"s, left, right", "sort by another column; r turns the order around"},
-        {"Enter", "all about the chosen request; Enter or Esc: back"},
-        {"k, c", "cancel the chosen request (asks first)"},
-        {"space", "stand still, go on"},
-        {"+, -", "look less often, more often"},
-        {"h, q", "this help; quit"},
-    };
-    const auto add = [&](const char* name, const char* what, size_t columns) {
-      if (left() == 0) return;
+    constexpr size_t kNames = 18;  // columns
+    const std::vector<HelpLine> help = HelpLines(view_, size_.width);
+    const size_t room = left();
+    const size_t first = std::min(controls_.help_top, help.size() - std::min(help.size(), room));
+    const size_t end = std::min(help.size(), first + room);
+    for (size_t i = first; i < end; ++i) {
       LineBuilder line = NewLine();
-      line.Add(" ").Add(name, Style::kStrong).PadTo(columns).Add(what);
+      line.Add(" ").Add(help[i].name, Style::kStrong).PadTo(kNames).Add(help[i].what);
       Push(std::move(line));
-    };
-    lines_.emplace_back();
-    for (const auto& [name, what] : kKeys) add(name, what, 18);
-    lines_.emplace_back();
-    for (const PlacedColumn& column : PlaceColumns(view_, size_.width)) {
-      const Column& about = AllColumns()[column.index];
-      add(about.title, about.what, 18);
     }
-    if (left() > 5) lines_.emplace_back();
-    add("bandwidth", "bytes read per second, of the most these threads can read", 18);
-    add("compute", "multiply-adds per second, of what the kernels reach at most", 18);
-    add("stalls", "what the time of the last passes went to", 18);
-    add("KV pool", "keys and values in use, and kept for prompts that begin the same", 18);
+    help_below_ = help.size() - end;
   }
 
   Line Foot() const {
@@ -286,6 +272,14 @@ class Frame {
     }
     if (!controls_.message.empty()) {
       line.Add(" " + Ascii(controls_.message), Style::kWarn);
+      return line.Take();
+    }
+    if (controls_.pane == Pane::kHelp) {
+      line.Add(" q").Add(" back", Style::kDim);
+      if (controls_.help_top > 0 || help_below_ > 0) {
+        line.Add("  up, down").Add(" scroll", Style::kDim);
+      }
+      if (help_below_ > 0) line.Add("  " + std::to_string(help_below_) + " more", Style::kDim);
       return line.Take();
     }
     static constexpr const char* kKeys[][2] = {
@@ -305,6 +299,7 @@ class Frame {
   const bool plain_;
   const size_t height_;
   std::vector<Line> lines_;
+  size_t help_below_ = 0;  // lines of the help that are not seen
 };
 
 }  // namespace

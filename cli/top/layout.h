@@ -24,7 +24,7 @@ struct Size {
 // At most `height` lines of at most `width` columns; fewer where there is nothing to say.
 std::vector<Line> Layout(const std::string& url, const TopState& state, const Controls& controls,
                          const Size& size);
-// Rows of the table that this size has room for.
+// Rows of the table, or of the help, that this size has room for.
 size_t PageRows(const TopState& state, const Controls& controls, const Size& size);
 
 // A line each, without colours and blanks at the end.

@@ -155,7 +155,11 @@ void AddResident(const View& view, MeterLines* out) {
     line.Add(comma).Add(text, style);
     comma = ", ";
   };
-  if (view.resident_bytes) add(GigaBytes(*view.resident_bytes) + " GB resident", Style::kPlain);
+  if (view.resident_bytes) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.1f GiB resident", *view.resident_bytes / (1 << 30));
+    add(text, Style::kPlain);
+  }
   if (view.weights_resident) {
     add(PercentText(view.weights_resident) + " of the weights in RAM",
         *view.weights_resident < 0.99 ? Style::kBad : Style::kPlain);

@@ -103,6 +103,8 @@ std::optional<RequestRow> ReadSlot(const json::value& value, const std::string& 
   return row;
 }
 
+}  // namespace
+
 ServerKind KindOf(const MetricsText& metrics) {
   // sluice has the names of the others too.
   if (metrics.HasPrefix("sluice:")) return ServerKind::kSluice;
@@ -110,8 +112,6 @@ ServerKind KindOf(const MetricsText& metrics) {
   if (metrics.HasPrefix("vllm:")) return ServerKind::kVllm;
   return ServerKind::kUnknown;
 }
-
-}  // namespace
 
 const char* ServerKindName(ServerKind kind) {
   switch (kind) {

@@ -32,6 +32,7 @@ struct Scrape {
 };
 
 enum class ServerKind : uint8_t { kUnknown, kSluice, kLlamaServer, kVllm };
+ServerKind KindOf(const MetricsText& metrics);
 const char* ServerKindName(ServerKind kind);  // "sluice", "llama-server", "vLLM", "server"
 
 using Number = std::optional<double>;  // nothing: the server does not say, or not yet

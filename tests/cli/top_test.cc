@@ -9,6 +9,7 @@
 
 #include "cli/top/columns.h"
 #include "cli/top/controls.h"
+#include "cli/top/help.h"
 #include "cli/top/layout.h"
 #include "cli/top/metrics_text.h"
 #include "cli/top/state.h"
@@ -308,6 +309,43 @@ void ExpectInside(const TopState& state, Controls controls) {
       }
     }
   }
+}
+
+std::string HelpAt(Size size, size_t top) {
+  Controls controls;
+  controls.pane = Pane::kHelp;
+  controls.help_top = top;
+  return PlainText(Layout("http://host:8080", Sluice(), controls, size));
+}
+
+TEST(TopLayoutTest, TheHelpFitsOrScrolls) {
+  const std::string usual = HelpAt({80, 24, true}, 0);
+  for (const char* text :
+       {"up, down", "this help", "PHASE", "KV pool", "begin alike\n", "q back"}) {
+    EXPECT_NE(usual.find(text), std::string::npos) << text << "\n" << usual;
+  }
+  EXPECT_EQ(usual.find("more"), std::string::npos) << usual;
+  EXPECT_EQ(usual.find("scroll\n"), std::string::npos) << usual;
+
+  // On a small screen every line can be reached, and no key goes past the last.
+  const Size small{60, 12, true};
+  Controls controls;
+  controls.pane = Pane::kHelp;
+  const TopState state = Sluice();
+  std::string seen = HelpAt(small, 0);
+  EXPECT_NE(seen.find("up, down scroll"), std::string::npos) << seen;
+  EXPECT_EQ(seen.find("KV pool"), std::string::npos) << seen;
+  for (int i = 0; i < 100; ++i) {
+    (void)controls.Press({Key::kDown}, state.view(), 60, PageRows(state, controls, small));
+    seen += HelpAt(small, controls.help_top);
+  }
+  for (const HelpLine& line : HelpLines(state.view(), 60)) {
+    EXPECT_NE(seen.find(line.name), std::string::npos) << line.name;
+  }
+  EXPECT_EQ(controls.help_top + PageRows(state, controls, small),
+            HelpLines(state.view(), 60).size());
+  (void)controls.Press({Key::kHome}, state.view(), 60, PageRows(state, controls, small));
+  EXPECT_EQ(controls.help_top, 0u);
 }
 
 TEST(TopLayoutTest, NothingLeavesTheScreen) {
