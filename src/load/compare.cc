@@ -77,7 +77,11 @@ ComparedStep CompareSteps(const LoadStep& a, const LoadStep& b) {
 }
 
 std::string Text(const boost::json::value& v) {
-  return v.is_string() ? std::string(v.get_string()) : boost::json::serialize(v);
+  if (v.is_string()) return std::string(v.get_string());
+  if (!v.is_number()) return boost::json::serialize(v);
+  char number[32];
+  std::snprintf(number, sizeof(number), "%.6g", v.to_number<double>());
+  return number;
 }
 
 double CachedShare(const LoadStep& step) {

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cmath>
 #include <set>
 #include <sstream>
 
 #include "src/base/printable.h"
-#include "src/text/unicode.h"
 
 namespace sluice {
 
@@ -97,68 +95,6 @@ std::string Text(double value) {
   return out.str();
 }
 
-void Write(const json::value& value, std::string* out);
-
-void WriteString(std::string_view text, std::string* out) {
-  if (IsUtf8(text)) {
-    *out += json::serialize(json::string_view(text));
-  } else {
-    *out += json::serialize(json::string_view(ReplaceBadUtf8(text)));
-  }
-}
-
-// Shortest digits that read back as the same number; the library's own are 8E-1.
-template <class T>
-void WriteNumber(T number, std::string* out) {
-  if (!std::isfinite(number)) {
-    *out += "null";
-    return;
-  }
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), number);
-  out->append(text, end.ptr);
-  // 5.0 stays a number with a fraction: typed clients tell it from an integer.
-  if (std::string_view(text, end.ptr).find_first_of(".e") == std::string_view::npos) *out += ".0";
-}
-
-void WriteArray(const json::array& array, std::string* out) {
-  *out += '[';
-  for (size_t i = 0; i < array.size(); ++i) {
-    if (i > 0) *out += ',';
-    Write(array[i], out);
-  }
-  *out += ']';
-}
-
-void WriteObject(const json::object& object, std::string* out) {
-  *out += '{';
-  bool first = true;
-  for (const auto& entry : object) {
-    if (!first) *out += ',';
-    first = false;
-    WriteString(entry.key(), out);
-    *out += ':';
-    Write(entry.value(), out);
-  }
-  *out += '}';
-}
-
-// The library's writer prints bad UTF-8 as it is, and infinities. Values of ours are shallow.
-void Write(const json::value& value, std::string* out) {
-  switch (value.kind()) {
-    case json::kind::array:
-      return WriteArray(value.get_array(), out);
-    case json::kind::object:
-      return WriteObject(value.get_object(), out);
-    case json::kind::string:
-      return WriteString(value.get_string(), out);
-    case json::kind::double_:
-      return WriteNumber(value.get_double(), out);
-    default:
-      *out += json::serialize(value);
-  }
-}
-
 }  // namespace
 
 Result<json::object> ParseBody(std::string_view body) {
@@ -181,14 +117,6 @@ Result<json::object> ParseBody(std::string_view body) {
   if (!value.is_object()) return refuse(KindName(value));
   return std::move(value.as_object());
 }
-
-std::string ToJson(const json::value& value) {
-  std::string out;
-  Write(value, &out);
-  return out;
-}
-
-void AppendJson(float number, std::string* out) { WriteNumber(number, out); }
 
 double AsWritten(float value) {
   char text[32];
@@ -233,7 +161,7 @@ int64_t Fields::Int(std::string_view key, int64_t fallback, int64_t least, int64
     return fallback;
   }
   if (number >= least && number <= most) return number;
-  Fail(key, range + ", found " + json::serialize(*value));
+  Fail(key, range + ", found " + ToJson(*value));
   return fallback;
 }
 

@@ -11,17 +11,12 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "src/text/json_text.h"  // what answers are written with
 
 namespace sluice {
 
 // An object: UTF-8 checked, no key twice, at most 64 levels, no number beyond a double.
 Result<boost::json::object> ParseBody(std::string_view body);
-// One line; bad UTF-8 becomes U+FFFD, infinities and NaN null.
-std::string ToJson(const boost::json::value& value);
-
-// A number with the fewest digits that read back as it.
-void AppendJson(float number, std::string* out);
-
 // 0.8 of 0.8f, where a plain conversion gives 0.800000011920929.
 double AsWritten(float value);
 

@@ -17,10 +17,10 @@ export function mark(value) {
 }
 
 export function bytes(value) {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let i = 0;
-  while (value >= 1000 && i + 1 < units.length) {
-    value /= 1000;
+  while (value >= 1024 && i + 1 < units.length) {
+    value /= 1024;
     ++i;
   }
   return `${i === 0 ? Math.round(value) : digits(value)} ${units[i]}`;
