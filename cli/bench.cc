@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -23,6 +22,7 @@
 #include "src/machine/machine_profile.h"
 #include "src/machine/simd_target.h"
 #include "src/machine/topology.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -36,7 +36,7 @@ struct Flags {
   std::optional<std::string> versus;
 };
 
-void Warn(const std::string& text) { std::fprintf(stderr, "sluice bench: %s\n", text.c_str()); }
+void Warn(const std::string& text) { Say("bench", text); }
 
 template <class... T>
 std::string Printf(const char* format, T... values) {
@@ -123,8 +123,7 @@ class Side {
     }();
     if (!runner.ok()) return runner.status();
     runner_ = *std::move(runner);
-    std::istringstream notes(runner_->load_note());
-    for (std::string note; std::getline(notes, note);) Warn(note);
+    ReportNotes("bench", runner_->load_note());
     const int cpus = ThisMachine().UsableCpus(), threads = runner_->team().size();
     if (threads > cpus) {
       Warn(
@@ -313,7 +312,7 @@ Result<int> CalibrateMachine(BenchFormat format) {
                                 {"barrier_us", profile.barrier_us},
                                 {"decode_threads", profile.decode_threads},
                                 {"prefill_threads", profile.prefill_threads}};
-    std::printf("%s\n", boost::json::serialize(o).c_str());
+    std::printf("%s\n", ToJson(o).c_str());
   }
   return kExitOk;
 }
@@ -370,17 +369,21 @@ void AddBench(CLI::App& app, int* exit_code) {
       });
   c->add_flag("--no-warmup", flags->no_warmup, "Time the first pass too");
   c->add_flag("--progress", flags->progress, "Lines on stderr also where it is no terminal");
-  c->add_option("-o,--output", flags->output, "md, csv, json, jsonl or sql")->capture_default_str();
+  c->add_option("-o,--output", flags->output, "md, csv, json, jsonl or sql")
+      ->type_name("FORMAT")
+      ->capture_default_str();
   c->add_option("--vs", flags->versus,
                 "A second model or other flags, in one word: samples in turns A B A B, and the "
-                "ratio of the medians with its 95 % interval");
+                "ratio of the medians with its 95 % interval")
+      ->type_name("FLAGS");
   c->add_flag("--calibrate", flags->calibrate,
               "Measure this machine anew (2 s) and keep the thread counts; no model is run");
   c->add_option("--svg", flags->svg, "Draw the roofline, with each row on it, into this file")
+      ->type_name("FILE")
       ->check(NamesAFile);
   c->footer(
       "A LIST is N, FIRST-LAST, FIRST-LAST+STEP or FIRST-LAST*FACTOR, or several with commas.\n"
-      "GB/s is what was read; the roof is the lower of the read bandwidth, measured beside every\n"
+      "GB/s is what was read; the roof is the lower of the read bandwidth, measured beside every "
       "row, and the kernels' own rate, measured once; stall is time waited in barriers.\n"
       "Examples:\n"
       "  sluice bench gemma-3-270m\n"

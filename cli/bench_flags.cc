@@ -305,7 +305,9 @@ void BenchFlags::AddTo(CLI::App& c) {
   list("--ctv,--cache-type-v", value_type, "-ctv: must be what -ctk has");
   list("--weights", weights, "auto, panels, repack, gguf, as in sluice run")->capture_default_str();
   list("--huge-pages", huge_pages, "auto, on, off, as in sluice run")->capture_default_str();
-  c.add_option("--numa", numa, "auto, interleave, off, as in sluice run")->capture_default_str();
+  c.add_option("--numa", numa, "auto, interleave, off, as in sluice run")
+      ->type_name("MODE")
+      ->capture_default_str();
   c.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
   c.add_flag("--portable", portable, "The same bytes on every CPU, as in sluice run");
   c.add_flag("--relaxed", relaxed, "Prefill may use oneDNN, as in sluice run");

@@ -9,6 +9,7 @@
 #include "src/base/printable.h"
 #include "src/machine/simd_target.h"
 #include "src/machine/topology.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -36,7 +37,7 @@ boost::json::array Numbers(const std::vector<double>& values, bool whole) {
 std::string Text(const boost::json::value& v) {
   if (v.is_null()) return "";
   if (v.is_string()) return std::string(v.get_string());
-  return boost::json::serialize(v);
+  return ToJson(v);
 }
 
 // ' for SQL, " for CSV: doubled inside.
@@ -207,11 +208,10 @@ void BenchPrinter::Print(const BenchRow& row) {
       PrintMarkdown(row);
       break;
     case BenchFormat::kJson:
-      std::printf("%s\n  %s", rows_ == 0 ? "[" : ",",
-                  boost::json::serialize(BenchRowJson(row)).c_str());
+      std::printf("%s\n  %s", rows_ == 0 ? "[" : ",", ToJson(BenchRowJson(row)).c_str());
       break;
     case BenchFormat::kJsonl:
-      std::printf("%s\n", boost::json::serialize(BenchRowJson(row)).c_str());
+      std::printf("%s\n", ToJson(BenchRowJson(row)).c_str());
       break;
     case BenchFormat::kCsv:
     case BenchFormat::kSql:

@@ -23,8 +23,8 @@ struct ChatFlags {
 };
 
 constexpr char kHelp[] =
-    "/clear  forget the conversation\n"
-    "/exit   leave (also Ctrl-D); Ctrl-C ends an answer\n";
+    "  /clear  forget the conversation\n"
+    "  /exit   leave (also Ctrl-D); Ctrl-C ends an answer\n";
 
 void WriteOut(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -73,8 +73,7 @@ class Chat {
     }
     messages_.push_back({"assistant", sequence_->text()});
     WriteOut("\n");
-    const RunReport report = MakeReport(runner_, sequence_->stats(), false);
-    std::fprintf(stderr, "%s\n", ReportLine(report, isatty(STDERR_FILENO)).c_str());
+    PrintReportLine(MakeReport(runner_, sequence_->stats(), false));
     return Status();
   }
 

@@ -15,12 +15,18 @@
 #include "cli/model_path.h"
 #include "cli/progress.h"
 #include "cli/words.h"
+#include "cli/wrap.h"
 
 namespace sluice {
 
+void Say(const std::string& command, const std::string& text) {
+  const std::string line = "sluice" + (command.empty() ? "" : " " + command) + ": " + text;
+  const size_t columns = ColumnsOf(stderr, 0);
+  std::fprintf(stderr, "%s\n", columns > 0 ? Wrapped(line, 2, columns).c_str() : line.c_str());
+}
+
 int ReportError(const std::string& command, const Status& status) {
-  std::fprintf(stderr, "sluice%s%s: %s\n", command.empty() ? "" : " ", command.c_str(),
-               status.message().c_str());
+  Say(command, status.message());
   if (status.code() == StatusCode::kCancelled) return kExitInterrupted;
   const bool usage =
       status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kTooLong;
@@ -30,7 +36,9 @@ int ReportError(const std::string& command, const Status& status) {
 void ModelFlags::AddTo(CLI::App& command) {
   CLI::Option* positional =
       command.add_option("MODEL", positional_model, "A .gguf file, or a name in the model folder");
-  command.add_option("-m,--model", model, "The same as MODEL")->excludes(positional);
+  command.add_option("-m,--model", model, "The same as MODEL")
+      ->type_name("MODEL")
+      ->excludes(positional);
   command.add_option("-c,--ctx-size", context, "Positions the context holds; 0: as trained")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
@@ -50,39 +58,47 @@ void ModelFlags::AddTo(CLI::App& command) {
           "--weights", weights,
           "panels (a file in the cache, written once), repack (in memory), gguf (in place); auto: "
           "panels, or repack when the cache cannot be written")
+      ->type_name("MODE")
       ->capture_default_str();
   command
       .add_option("--huge-pages", huge_pages,
-                  "Pages of 2 MB for the weights: on (at the cost of a copy where the file system "
+                  "Pages of 2 MiB for the weights: on (at the cost of a copy where the file system "
                   "has none), off; auto: where they cost nothing and are no slower")
+      ->type_name("MODE")
       ->capture_default_str();
   command
       .add_option("--numa", numa,
                   "On machines with several memory nodes: auto (each thread's weights on its own "
                   "node), interleave, or off")
+      ->type_name("MODE")
       ->capture_default_str();
   command.add_flag("--mlock", mlock, "Keep weights, keys and values in RAM");
   kv_option_ =
       command
-          .add_option(
-              "--kv-type,--cache-type-k,--ctk", kv_type,
-              "Keys and values in the cache: f32, f16, bf16, or q8 (also q8_0); auto: bf16\n"
-              "on CPUs that multiply it (not with --portable), f16 on others")
+          .add_option("--kv-type,--cache-type-k,--ctk", kv_type,
+                      "Keys and values in the cache: f32, f16, bf16, or q8 (also q8_0); auto: bf16 "
+                      "on CPUs that multiply it (not with --portable), f16 on others")
+          ->type_name("TYPE")
           ->capture_default_str();
-  command.add_option("--cache-type-v,--ctv", value_type,
-                     "The same as --kv-type: both have one type here");
+  command
+      .add_option("--cache-type-v,--ctv", value_type,
+                  "The same as --kv-type: both have one type here")
+      ->type_name("TYPE");
   command
       .add_option("--activations", activations,
-                  "int8 (full speed; bfloat16 with BF16 weights on CPUs that multiply it, not\n"
+                  "int8 (full speed; bfloat16 with BF16 weights on CPUs that multiply it, not "
                   "with --portable), or f32: exact products, slow, to judge a model alone")
+      ->type_name("TYPE")
       ->capture_default_str();
   command.add_flag("--portable", portable,
                    "The same bytes on every CPU: no products that only some CPUs have");
   command.add_flag("--relaxed", relaxed,
-                   "May use libraries whose results depend on the batch (oneDNN); bytes are then\n"
+                   "May use libraries whose results depend on the batch (oneDNN); bytes are then "
                    "not the same from run to run of another shape");
-  command.add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
-                     "Accepted and ignored: sluice runs on the CPU");
+  command
+      .add_option("--ngl,--n-gpu-layers,--gpu-layers", gpu_layers,
+                  "Accepted and ignored: sluice runs on the CPU")
+      ->type_name("N");
   const char* ignored = "Accepted and ignored";
   command.add_flag("--fa,--flash-attn", flash_attention, ignored);
   command.add_flag("--no-warmup", no_warmup, ignored);
@@ -104,7 +120,7 @@ Result<KvType> ModelFlags::KeyAndValueType() const {
 
 void ModelFlags::ReportIgnored(const std::string& command) const {
   const auto say = [&](bool given, const char* what) {
-    if (given) std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), what);
+    if (given) Say(command, what);
   };
   say(!gpu_layers.empty() && gpu_layers != "0", "-ngl is ignored, sluice runs on the CPU");
   say(!flash_attention.empty(), "-fa is ignored, attention has one form here");
@@ -155,16 +171,14 @@ Result<std::string> FindOrOffer(const std::string& name) {
 void ReportNotes(const std::string& command, const std::string& notes) {
   std::istringstream lines(notes);
   for (std::string line; std::getline(lines, line);) {
-    std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), line.c_str());
+    Say(command, line);
   }
 }
 
 Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags) {
   ASSIGN_OR_RETURN(RunnerOptions options, flags.Options());
-  options.warn = [command](const std::string& line) {
-    std::fprintf(stderr, "sluice %s: %s\n", command.c_str(), line.c_str());
-  };
+  options.warn = [command](const std::string& line) { Say(command, line); };
   ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.name()));
   flags.ReportIgnored(command);
   std::optional<LoadWatch> watch(std::in_place);

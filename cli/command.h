@@ -39,7 +39,9 @@ void AddModels(CLI::App& app, int* exit_code);
 void AddPull(CLI::App& app, int* exit_code);
 void AddTop(CLI::App& app, int* exit_code);
 
-// Prints "sluice COMMAND: message" on stderr; the exit code that fits.
+// "sluice COMMAND: text" on stderr: one line, which a terminal shows broken between words.
+void Say(const std::string& command, const std::string& text);
+// Says the message; the exit code that fits.
 int ReportError(const std::string& command, const Status& status);
 
 // --model and the flags of how it is loaded; llama.cpp's names and short forms where it has one.

@@ -1,5 +1,4 @@
 // sluice doctor: what keeps this machine from its speed, what that costs, how to mend it.
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "cli/doctor_output.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/base/cache_folder.h"
 #include "src/base/printable.h"
 #include "src/file/gguf.h"
@@ -26,6 +26,7 @@
 #include "src/model/kv_cache.h"
 #include "src/model/model.h"
 #include "src/server/http_server.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -182,7 +183,7 @@ void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& 
                           {"problems", n.problems},
                           {"warnings", n.warnings},
                           {"notes", n.notes}};
-    std::printf("%s\n", boost::json::serialize(o).c_str());
+    std::printf("%s\n", ToJson(o).c_str());
     return;
   }
   DoctorStyle style;
@@ -190,11 +191,9 @@ void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& 
   if (isatty(STDOUT_FILENO) == 1) {
     const char* no_colour = std::getenv("NO_COLOR");
     style.terminal = no_colour == nullptr || *no_colour == '\0';
-    struct winsize size{};
-    style.columns =
-        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    style.columns = ColumnsOf(stdout);
   }
-  std::printf("%s\n\n%s", Printable(HeadLine(in), 4096).c_str(),
+  std::printf("%s\n\n%s", Wrapped(Printable(HeadLine(in), 4096), 2, style.columns).c_str(),
               FindingsText(findings, style).c_str());
 }
 
@@ -259,12 +258,13 @@ void AddDoctor(CLI::App& app, int* exit_code) {
   c->add_flag("--quick", flags->quick, "Measure nothing: costs are modelled");
   c->add_option("--root", flags->root,
                 "Look at the copy of another machine's /proc and /sys in this folder (--quick)")
+      ->type_name("FOLDER")
       ->check(CLI::ExistingDirectory);
   c->footer(
       "Measures for about two seconds, with all threads. Exit code: 0 nothing worse than a note, 3 "
-      "warnings,\n1 problems.\n"
+      "warnings, 1 problems.\n"
       "Example:\n  sluice doctor gemma-3-270m\n"
-      "  sluice doctor --json | jq -r '.findings[] | select(.severity != \"ok\") | .fix[0]'");
+      "  sluice doctor --json | jq -r '.findings[] | select(.severity != \"ok\").fix[0]'");
   c->callback([flags, exit_code] {
     if (Status s = Doctor(*flags, exit_code); !s.ok()) *exit_code = ReportError("doctor", s);
   });

@@ -1,9 +1,9 @@
 #include "cli/doctor_output.h"
 
 #include <cstdio>
-#include <sstream>
 
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/base/printable.h"
 
 namespace sluice {
@@ -34,24 +34,6 @@ Mark MarkOf(Severity severity) {
 std::string Padded(std::string text, size_t columns) {
   if (text.size() < columns) text.append(columns - text.size(), ' ');
   return text;
-}
-
-// The text after `indent` blanks, broken between words; the first line goes on where something
-// stands already.
-std::string Wrapped(const std::string& text, size_t indent, size_t columns) {
-  const size_t room = columns > indent + 20 ? columns - indent : 0;
-  std::string out;
-  size_t used = 0;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (used > 0 && room > 0 && used + 1 + word.size() > room) {
-      out += "\n" + std::string(indent, ' ');
-      used = 0;
-    }
-    out += (used > 0 ? " " : "") + word;
-    used += word.size() + (used > 0 ? 1 : 0);
-  }
-  return out;
 }
 
 std::string CostText(const Cost& cost) {

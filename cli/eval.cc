@@ -10,6 +10,7 @@
 #include "simd/vector_ops.h"
 #include "src/base/printable.h"
 #include "src/engine/evaluate.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -111,7 +112,7 @@ void Print(const Evaluation& e, bool json) {
                                 {"logprobs", ToArray(e.logprobs)},
                                 {"nll_sum", e.nll_sum},
                                 {"greedy", ToArray(e.greedy)}};
-    std::printf("%s\n", boost::json::serialize(o).c_str());
+    std::printf("%s\n", ToJson(o).c_str());
     return;
   }
   std::printf("tokens      %zu\n", e.argmax.size());
@@ -152,8 +153,10 @@ void AddEval(CLI::App& app, int* exit_code) {
   flags->model.activations = "f32";
   CLI::App* c = app.add_subcommand("eval", "Logits and log-probabilities of given token ids");
   flags->model.AddTo(*c);
-  auto* tokens = c->add_option("--tokens", flags->tokens, "Ids separated by commas");
+  auto* tokens =
+      c->add_option("--tokens", flags->tokens, "Ids separated by commas")->type_name("IDS");
   c->add_option("-f,--file", flags->file, "File of ids separated by blanks or commas; - is stdin")
+      ->type_name("FILE")
       ->excludes(tokens);
   c->add_option("--greedy", flags->greedy, "Greedy tokens to add; an end token does not stop them")
       ->check(CLI::Range(0, 1 << 24));

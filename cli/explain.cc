@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "cli/progress.h"
+#include "cli/wrap.h"
 
 namespace sluice {
 
 namespace {
 
-constexpr size_t kColumns = 96;
-constexpr int kBar = 28;
-constexpr double kWorthAdvice = 0.03;  // of the time
+constexpr size_t kMostColumns = 96;                         // longer lines are hard to read
+constexpr size_t kCauseColumns = 37, kMeaningColumns = 35;  // beside the bar
+constexpr double kWorthAdvice = 0.03;                       // of the time
 constexpr double kNearCeiling = 0.8;
 
 template <class... T>
@@ -21,35 +22,6 @@ std::string Printf(const char* format, T... values) {
   char buffer[400];
   std::snprintf(buffer, sizeof(buffer), format, values...);
   return buffer;
-}
-
-// Breaks text at blanks; every line but the first is indented.
-std::string Wrapped(const std::string& text, const std::string& indent) {
-  std::string out, line;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
-      out += line + "\n";
-      line = indent + word;
-    } else {
-      line += (line.empty() ? "" : " ") + word;
-    }
-    at = end + 1;
-  }
-  return out + line + "\n";
-}
-
-// `share` of `width` columns, in eighths of one where the terminal has such blocks, padded.
-std::string Bar(double share, int width, bool blocks) {
-  const int eighths = std::min(static_cast<int>(std::lround(share * width * 8)), width * 8);
-  const int cells = blocks ? (eighths + 7) / 8 : (eighths + 4) / 8;
-  const std::string pad(static_cast<size_t>(width - cells), ' ');
-  if (!blocks) return std::string(static_cast<size_t>(cells), '#') + pad;
-  constexpr const char* kParts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  std::string bar;
-  for (int i = 0; i < eighths / 8; ++i) bar += "█";
-  return bar + kParts[eighths % 8] + pad;
 }
 
 struct Words {
@@ -100,7 +72,7 @@ std::string Bound(const RunReport& r) {
   const double share = std::max(shares.bandwidth, shares.compute);
   if (decoded && binds == "bandwidth" && work.ceilings.decode.read_gb_s > 0) {
     text += Printf(" A token reads %s, which takes at least %.2f ms here;",
-                   HumanBytes(static_cast<uint64_t>(r.bytes_per_token())).c_str(),
+                   TrafficBytes(r.bytes_per_token()).c_str(),
                    1e-6 * r.bytes_per_token() / work.ceilings.decode.read_gb_s);
     text += share >= kNearCeiling ? " only fewer bytes, a smaller quantisation, make it faster."
                                   : Printf(" it took %.2f ms.", r.ms_per_token());
@@ -179,7 +151,8 @@ std::string Memory(const RunReport& r) {
 
 }  // namespace
 
-std::string Explanation(const RunReport& r, bool terminal) {
+std::string Explanation(const RunReport& r, const Ink& ink, size_t columns) {
+  columns = std::min(columns, kMostColumns);
   const StallTimes stalls = r.stats.work.Stalls();
   const double whole = std::max(stalls.sum(), 1e-9);
   std::vector<Cause> order;
@@ -189,21 +162,21 @@ std::string Explanation(const RunReport& r, bool terminal) {
   }
   std::sort(order.begin(), order.end(), [&](Cause a, Cause b) { return stalls[a] > stalls[b]; });
 
-  std::string out = Wrapped(Bound(r), "");
+  const size_t beside = kCauseColumns + kMeaningColumns;
+  const int bar = static_cast<int>(std::clamp<size_t>(columns, beside + 8, beside + 28) - beside);
+  std::string out = Wrapped(Bound(r), 0, columns) + "\n";
   out += Printf("Where %.2f s went:\n", whole);
-  const char* colour = terminal ? "\033[36m" : "";
-  const char* plain = terminal ? "\033[0m" : "";
   for (const Cause cause : order) {
     const double share = stalls[cause] / whole;
     const Words words = WordsOf(cause);
     out += Printf("  %-14s %8.3f s %3.0f %%  %s%s%s  %s\n", words.name, stalls[cause], 100 * share,
-                  colour, Bar(share, kBar, terminal).c_str(), plain, words.meaning);
+                  ink.strong, ink.Bar(share, bar).c_str(), ink.plain, words.meaning);
   }
   for (const Cause cause : order) {
     const std::string advice = stalls[cause] >= kWorthAdvice * whole ? Advice(r, cause) : "";
-    if (!advice.empty()) out += Wrapped("- " + advice, "  ");
+    if (!advice.empty()) out += "- " + Wrapped(advice, 2, columns) + "\n";
   }
-  return out + Wrapped(Memory(r), "");
+  return out + Wrapped(Memory(r), 0, columns) + "\n";
 }
 
 }  // namespace sluice

@@ -9,9 +9,9 @@
 
 namespace sluice {
 
-// Lines of at most 100 columns, with a newline at the end. On a terminal with colour and blocks,
+// Lines of at most `columns`, with a newline at the end. On a terminal with colour and blocks,
 // elsewhere plain ASCII. The report was made with `explain`.
-std::string Explanation(const RunReport& report, bool terminal);
+std::string Explanation(const RunReport& report, const Ink& ink, size_t columns);
 
 }  // namespace sluice
 #endif  // SLUICE_CLI_EXPLAIN_H_

@@ -99,17 +99,21 @@ void GenerateFlags::AddTo(CLI::App& c) {
       "Text that a repetition does not reach across; may be repeated, \"none\": no breakers")
       ->allow_extra_args(false);
   add("-l,--logit-bias", logit_bias, "ID+BIAS or ID-BIAS; may be repeated")
+      ->type_name("BIAS")
       ->allow_extra_args(false);
   add("--samplers", samplers,
       "Order of the steps after penalties and DRY, by default "
-      "top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature; what is not named is left out");
+      "top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature; what is not named is left out")
+      ->type_name("LIST");
   CLI::Option* sources[] = {
       c.add_option("--grammar", grammar, "Grammar (GBNF) that the text is held to"),
-      c.add_option("--grammar-file", grammar_file, "File that holds the grammar; - is stdin"),
+      c.add_option("--grammar-file", grammar_file, "File that holds the grammar; - is stdin")
+          ->type_name("FILE"),
       c.add_option("-j,--json-schema", json_schema,
-                   "JSON schema that the text is held to; {}: any JSON"),
-      c.add_option("--json-schema-file", json_schema_file,
-                   "File that holds the schema; - is stdin")};
+                   "JSON schema that the text is held to; {}: any JSON")
+          ->type_name("JSON"),
+      c.add_option("--json-schema-file", json_schema_file, "File that holds the schema; - is stdin")
+          ->type_name("FILE")};
   for (CLI::Option* one : sources) {
     one->group("Constraints");
     for (CLI::Option* other : sources) {

@@ -19,6 +19,7 @@
 #include "src/machine/simd_target.h"
 #include "src/model/kv_cache.h"
 #include "src/model/model.h"
+#include "src/text/json_text.h"
 #include "src/text/tokenizer.h"
 
 namespace sluice {
@@ -210,7 +211,7 @@ void PrintJson(const Report& r, bool tensors) {
   }
   o["metadata"] = std::move(metadata);
   if (tensors) o["tensors"] = TensorsJson(gguf);
-  std::printf("%s\n", boost::json::serialize(o).c_str());
+  std::printf("%s\n", ToJson(o).c_str());
 }
 
 // ---- Text ---------------------------------------------------------------------------------------
@@ -257,7 +258,8 @@ void PrintTokenizer(const Report& r) {
 
 void PrintRunning(const Report& r) {
   if (!r.cannot_run.empty()) return Line("runs", "no: " + r.cannot_run);
-  Line("read per token", HumanBytes(r.weight_bytes_per_token) + " of weights, plus the kv cache");
+  Line("read per token", TrafficBytes(static_cast<double>(r.weight_bytes_per_token)) +
+                             " of weights, plus the kv cache");
   Line("simd target", SimdTarget());
   const std::string where =
       r.plan.panel_file_exists ? ", " + r.plan.panel_file : ", written at the first run";
@@ -338,6 +340,7 @@ void AddInspect(CLI::App& app, int* exit_code) {
   c->add_flag("--tensors", flags->tensors, "List every tensor");
   auto* json = c->add_flag("--json", flags->json, "One JSON object");
   c->add_option("--dump", flags->dump, "Write this tensor to stdout as little-endian float32")
+      ->type_name("TENSOR")
       ->excludes(json);
   c->footer(
       "Example:\n  sluice inspect gemma-3-270m --tensors\n"

@@ -21,6 +21,7 @@
 #include "src/load/generator.h"
 #include "src/load/probe.h"
 #include "src/load/sweep.h"
+#include "src/text/json_text.h"
 
 namespace sluice::load {
 namespace {
@@ -48,8 +49,7 @@ class Outputs {
 
   Status Write(const LoadResult& result) {
     for (auto& [kind, file] : files_) {
-      const std::string text = kind == "json"
-                                   ? boost::json::serialize(ResultJson(result, true)) + "\n"
+      const std::string text = kind == "json"   ? ToJson(ResultJson(result, true)) + "\n"
                                : kind == "csv"  ? ResultCsv(result)
                                : kind == "html" ? LoadHtml(result)
                                                 : LoadSvg(result);
@@ -90,6 +90,9 @@ class Session {
     Begin(probe);
     Print(LoadHead(result_, colour_));
     const double alone_s = WarmUp();
+    if (InterruptGuard::interrupted()) {
+      return Status(StatusCode::kCancelled, "interrupted while warming up; nothing was measured");
+    }
     const bool many = plan_.sweep || plan_.shapes.size() > 1;
     if (many) Print(LoadTableHead(plan_.slo, colour_));
     if (plan_.sweep) {
@@ -106,7 +109,7 @@ class Session {
     Print(KneeText(result_));
     if (many) PrintErrors();
     if (json_) {
-      std::printf("%s\n", boost::json::serialize(ResultJson(result_, false)).c_str());
+      std::printf("%s\n", ToJson(ResultJson(result_, false)).c_str());
     }
     RETURN_IF_ERROR(outputs->Write(result_));
     if (result_.interrupted) return kExitInterrupted;
@@ -268,7 +271,7 @@ void AddLoad(CLI::App& app, int* exit_code) {
       "load", "Send load to a server, sluice's or another's, and measure latency and throughput");
   flags->AddTo(*c);
   c->footer(
-      "Without --rate it is a closed loop of --concurrency clients (1). Latencies of an open loop\n"
+      "Without --rate it is a closed loop of --concurrency clients (1). Latencies of an open loop "
       "count from when a request was due, so a server that stalls cannot hide it.\n"
       "Examples:\n  sluice load http://127.0.0.1:8080 --rate 2 --slo ttft=2s,tpot=100ms\n"
       "  sluice load http://127.0.0.1:8080 --sweep --duration 20 -o report.html\n"

@@ -49,14 +49,18 @@ void LoadFlags::AddTo(CLI::App& c) {
   const auto add = [&](const char* names, auto& value, const char* help, const char* group) {
     return c.add_option(names, value, help)->group(group);
   };
-  add("url,--url", url, "Where the server is: http://HOST:PORT, https://, or unix:/PATH", "Server");
+  add("URL,--url", url, "Where the server is: http://HOST:PORT, https://, or unix:/PATH", "Server")
+      ->type_name("URL");
   add("--dialect", dialect,
       "auto, openai, openai-chat, ollama or llama (llama-server's /completion)", "Server")
+      ->type_name("NAME")
       ->capture_default_str();
   add("--model", model, "The name of the model; by default the first that the server lists",
-      "Server");
-  add("--api-key", api_key, "Sent as a bearer token", "Server");
-  add("--api-key-file", api_key_file, "A file whose first line is the key", "Server");
+      "Server")
+      ->type_name("NAME");
+  add("--api-key", api_key, "Sent as a bearer token", "Server")->type_name("KEY");
+  add("--api-key-file", api_key_file, "A file whose first line is the key", "Server")
+      ->type_name("FILE");
   add("--timeout", timeout_s, "Seconds that a request may take", "Server")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
@@ -64,9 +68,11 @@ void LoadFlags::AddTo(CLI::App& c) {
 
   add("--rate,--request-rate", rates,
       "Open loop: requests a second, or inf: all at once; several with commas are steps", "Load")
+      ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);
   add("--arrivals", arrivals, "Gaps between them: poisson or constant", "Load")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
   add("--burstiness", burstiness,
@@ -77,11 +83,13 @@ void LoadFlags::AddTo(CLI::App& c) {
       "Open loop at the times of a file: seconds, or JSON lines with timestamp (ms), input_length, "
       "output_length, hash_ids",
       "Load")
+      ->type_name("FILE")
       ->check(NamesAFile);
   add("--concurrency,--max-concurrency", concurrency,
       "Closed loop: clients that each wait for their answer; several with commas are steps. With "
       "--rate: the most requests in flight",
       "Load")
+      ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 100000));
@@ -103,8 +111,10 @@ void LoadFlags::AddTo(CLI::App& c) {
 
   add("--prompt-tokens,--input-len", prompt_tokens,
       "N, uniform:FIRST:LAST, normal:MEAN:SD or lognormal:MEAN:SD", "Prompts")
+      ->type_name("LENGTHS")
       ->capture_default_str();
   add("--output-tokens,--output-len", output_tokens, "The same, of the answers", "Prompts")
+      ->type_name("LENGTHS")
       ->capture_default_str();
   add("--shared-prefix", shared_prefix, "Tokens that all prompts begin with, beside their own",
       "Prompts")
@@ -115,6 +125,7 @@ void LoadFlags::AddTo(CLI::App& c) {
   add("--prompts", prompts,
       "JSON lines with prompt or messages, and perhaps output_tokens, instead of random tokens",
       "Prompts")
+      ->type_name("FILE")
       ->check(NamesAFile);
   add("--seed", seed,
       "Of arrivals, lengths and texts; without it these are as with 1, and the texts new ones, "
@@ -125,14 +136,17 @@ void LoadFlags::AddTo(CLI::App& c) {
       ->capture_default_str();
   c.add_flag("--no-ignore-eos", no_ignore_eos, "Let answers end where the model ends them")
       ->group("Prompts");
-  add("--extra-body", extra_body, "A JSON object that goes into every request", "Prompts");
+  add("--extra-body", extra_body, "A JSON object that goes into every request", "Prompts")
+      ->type_name("JSON");
 
   add("--slo,--goodput", slo,
-      "What a good answer keeps, such as ttft=2s,tpot=100ms (also itl, e2e)", "Report");
+      "What a good answer keeps, such as ttft=2s,tpot=100ms (also itl, e2e)", "Report")
+      ->type_name("LIST");
   add("--slo-attainment", attainment, "% of the requests that must keep it, for --sweep", "Report")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   add("-o,--output", outputs, "Into a file: .json, .csv, .html or .svg; may be repeated", "Report")
+      ->type_name("FILE")
       ->allow_extra_args(false);
   c.add_flag("--json", json, "One JSON object on standard output")->group("Report");
   add("--compare", compare, "Two results of --output FILE.json: B by A; no load is sent", "Report")

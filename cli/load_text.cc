@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/load_report.h"
+#include "cli/wrap.h"
 #include "src/base/printable.h"
 
 namespace sluice::load {
@@ -15,6 +16,7 @@ constexpr const char* kRed = "\x1b[31m";
 constexpr const char* kGreen = "\x1b[32m";
 constexpr const char* kPlain = "\x1b[0m";
 constexpr size_t kBars = 12;
+constexpr size_t kLatencyColumns = 79;  // of the table of latencies, without bars
 
 template <class... T>
 std::string Printf(const char* format, T... values) {
@@ -54,10 +56,10 @@ std::string Bars(std::vector<double> values) {
 
 std::string LatencyRow(const char* name, const Distribution& d, const std::string& bars,
                        const char* code) {
-  if (d.count == 0) return Printf("%-20s no values\n", name);
-  std::string row = Printf("%-20s", name);
+  if (d.count == 0) return Printf("%-16s no values\n", name);
+  std::string row = Printf("%-16s", name);
   for (const double v : {d.mean, d.p50, d.p90, d.p95, d.p99, d.p999, d.most}) {
-    row += Printf(" %9s", Number(1e3 * v).c_str());
+    row += Printf(" %8s", Number(1e3 * v).c_str());
   }
   if (code != nullptr) row = code + row + kPlain;
   return row + (bars.empty() ? "" : "  " + bars) + "\n";
@@ -73,17 +75,18 @@ std::vector<double> Collect(const LoadStep& step, double (*value)(const LoadSamp
 
 std::string Latencies(const LoadStep& step, bool colour) {
   const LoadSummary& s = step.summary;
-  std::string head = Printf("%-20s", "milliseconds");
+  std::string head = Printf("%-16s", "milliseconds");
   for (const char* name : {"mean", "p50", "p90", "p95", "p99", "p99.9", "max"}) {
-    head += Printf(" %9s", name);
+    head += Printf(" %8s", name);
   }
   std::string out = In(colour, kBold, head) + "\n";
+  const bool wide = colour && ColumnsOf(stdout) > kLatencyColumns + 2 + kBars;
   const auto bars = [&](double (*value)(const LoadSample&)) {
-    return colour ? Bars(Collect(step, value)) : std::string();
+    return wide ? Bars(Collect(step, value)) : std::string();
   };
   std::vector<double> gaps;
   for (const LoadSample& sample : step.samples) {
-    for (size_t i = 1; colour && sample.ok() && i < sample.text_s.size(); ++i) {
+    for (size_t i = 1; wide && sample.ok() && i < sample.text_s.size(); ++i) {
       gaps.push_back(sample.text_s[i] - sample.text_s[i - 1]);
     }
   }

@@ -12,9 +12,11 @@
 #include "cli/command.h"
 #include "cli/ink.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/machine/ceilings.h"
 #include "src/machine/memory_use.h"
 #include "src/machine/simd_target.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -67,7 +69,7 @@ void PrintJson(const Topology& m, const Ceilings& c, int decode, int prefill) {
   boost::json::object rates;
   for (const auto& [name, history] : c.rates) rates[name] = NowAndGood(c, name);
   o["rates"] = std::move(rates);
-  std::printf("%s\n", boost::json::serialize(o).c_str());
+  std::printf("%s\n", ToJson(o).c_str());
 }
 
 // ---- Picture ------------------------------------------------------------------------------------
@@ -84,9 +86,9 @@ std::string Numbers(const std::vector<int>& cpus) {
   return text;
 }
 
-// Each node's cores in boxes, eight a line.
+// Each node's cores in boxes, six a line, which 80 columns hold where CPUs have three digits.
 void PrintNodes(const Topology& m, const Ink& ink) {
-  constexpr size_t kLine = 8;
+  constexpr size_t kLine = 6;
   for (int node = 0; node < m.numa_nodes; ++node) {
     std::vector<const Core*> cores;
     for (const Core& core : m.cores) {
@@ -133,7 +135,7 @@ void PrintReads(const Topology& m, const Ceilings& c, int threads, const Ink& in
     const bool ceiling = s.name == kReadRate;
     std::printf("  %-16s %9.1f %s%7.1f%s  %s%s%s%s\n", s.label.c_str(), *now,
                 ceiling ? ink.strong : "", *c.Good(s.name), ink.plain, ink.good,
-                ink.Bar(*c.Good(s.name) / most, 32).c_str(), ink.plain,
+                ink.Bar(*c.Good(s.name) / most, 24).c_str(), ink.plain,
                 ceiling ? " decode's ceiling" : "");
   }
 }
@@ -176,7 +178,7 @@ void PrintText(const Topology& m, const Ceilings& c, int decode, int prefill) {
   facts += ", " + HumanBytes(m.memory_bytes) + " of memory";
   if (m.memory_limit) facts += ", limit " + HumanBytes(*m.memory_limit);
   facts += ", " + HumanBytes(AvailableMemoryBytes()) + " free";
-  std::printf("%s\n", facts.c_str());
+  std::printf("%s\n", Wrapped(facts, 2, ColumnsOf(stdout)).c_str());
   PrintNodes(m, ink);
   PrintReads(m, c, decode, ink);
   PrintKernels(c, ink);

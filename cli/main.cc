@@ -4,11 +4,15 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/help.h"
+#include "cli/wrap.h"
 #include "src/base/printable.h"
 #include "src/machine/simd_target.h"
 
@@ -43,6 +47,15 @@ Status FindCommand(const CLI::App& app, std::vector<std::string>* given) {
                 "no command " + Printable(word) + "; sluice --help lists them");
 }
 
+// Output goes to a buffer: here it is seen whether all of it arrived. What a command found out
+// before matters less than that its answer is not whole.
+int Finish(const std::string& command, int exit_code) {
+  const bool whole = std::cout.flush().good() && std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (whole) return exit_code;
+  return ReportError(command,
+                     Status(StatusCode::kIo, "standard output: cannot write all of the result"));
+}
+
 // A NaN is between any two limits, so no range keeps it out.
 void RefuseNan(CLI::App& app) {
   const CLI::Validator number(
@@ -61,6 +74,7 @@ void RefuseNan(CLI::App& app) {
 int Main(int argc, char** argv) {
   CLI::App app("sluice: large language models on CPUs, near the machine's limit, and showing it");
   app.name("sluice");
+  app.formatter(std::make_shared<HelpFormatter>(ColumnsOf(stdout)));
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(
@@ -81,14 +95,10 @@ int Main(int argc, char** argv) {
   try {
     app.parse(*std::move(arguments));
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) return Finish("", app.exit(e));  // --help, --version
     return ReportUsage(app, e);
   }
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && exit_code == kExitOk) {
-    const Status lost(StatusCode::kIo, "standard output: cannot write all of the result");
-    return ReportError(app.get_subcommands().front()->get_name(), lost);
-  }
-  return exit_code;
+  return Finish(app.get_subcommands().front()->get_name(), exit_code);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "src/base/printable.h"
 #include "src/file/gguf_json.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -50,7 +51,7 @@ std::string ScalarText(const boost::json::value& value) {
     std::snprintf(text, sizeof(text), "%g", value.get_double());
     return text;
   }
-  return boost::json::serialize(value);
+  return ToJson(value);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "src/base/printable.h"
 #include "src/file/gguf.h"
 #include "src/file/summary.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -47,7 +48,7 @@ void PrintJson(const std::vector<Row>& rows) {
     if (!row.error.empty()) o["error"] = row.error;
     list.push_back(std::move(o));
   }
-  std::printf("%s\n", boost::json::serialize(list).c_str());
+  std::printf("%s\n", ToJson(list).c_str());
 }
 
 void PrintTable(const std::vector<Row>& rows) {

@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/words.h"
+#include "src/text/json_text.h"
 #include "src/text/tokenizer.h"
 
 namespace sluice {
@@ -86,7 +87,7 @@ Result<int> Run(const PerplexityFlags& f) {
       o["windows"] = result->windows;
       o["windows_in_text"] = all;
       o["ctx_size"] = model.context;
-      std::printf("%s\n", boost::json::serialize(o).c_str());
+      std::printf("%s\n", ToJson(o).c_str());
     } else {
       std::printf("%s (%zu of %zu windows of %zu tokens, %zu scored)\n", Estimate(*result).c_str(),
                   result->windows, all, model.context, result->scored);
@@ -123,18 +124,19 @@ void AddPerplexity(CLI::App& app, int* exit_code) {
   CLI::App* c = app.add_subcommand("perplexity", "How well a model predicts a text");
   flags->model.context = 512;
   flags->model.AddTo(*c);
-  c->add_option("-f,--file", flags->file, "The text; - is stdin")->required();
+  c->add_option("-f,--file", flags->file, "The text; - is stdin")->type_name("FILE")->required();
   c->add_flag("--kl,--kl-divergence", flags->kl,
-              "Instead: mean divergence of these flags' logits from exact ones\n"
+              "Instead: mean divergence of these flags' logits from exact ones "
               "(--activations f32 --kv-type f32), over the same positions");
   c->add_option("--save-all-logits", flags->save_logits,
-                "Also write the scored positions' log-probabilities, as the base that\n"
+                "Also write the scored positions' log-probabilities, as the base that "
                 "llama-perplexity --kl-divergence --kl-divergence-base reads")
+      ->type_name("FILE")
       ->check(NamesAFile)
       ->excludes("--kl");
   c->add_flag("--json", flags->json, "One JSON object");
   c->footer(
-      "Windows of --ctx-size tokens (default 512), the second half of each scored; where the\n"
+      "Windows of --ctx-size tokens (default 512), the second half of each scored; where the "
       "vocabulary adds BOS, it replaces the first token of each window.\n"
       "Example:\n  sluice perplexity gemma-3-270m -f book.txt");
   c->callback([flags, exit_code] {

@@ -16,6 +16,7 @@
 #include "src/base/atomic_file.h"
 #include "src/file/summary.h"
 #include "src/machine/memory_use.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -58,7 +59,7 @@ class Planner {
     RETURN_IF_ERROR(Fill(model, &report));
     if (!flags_.svg.empty()) RETURN_IF_ERROR(WriteSvg(model, report));
     if (flags_.json) {
-      std::printf("%s\n", boost::json::serialize(PlanJson(report)).c_str());
+      std::printf("%s\n", ToJson(PlanJson(report)).c_str());
     } else {
       PrintPlan(report);
     }
@@ -274,7 +275,7 @@ class Planner {
     report.where = device_ ? device_->name : ThisMachine().cpu_name;
     report.model = path_;
     if (flags_.json) {
-      std::printf("%s\n", boost::json::serialize(AdviceJson(advice)).c_str());
+      std::printf("%s\n", ToJson(AdviceJson(advice)).c_str());
     } else {
       PrintAdvice(report, question.goal, advice);
     }
@@ -303,7 +304,7 @@ class Planner {
     if (samples.empty()) return Status(StatusCode::kCancelled, "interrupted before the first pair");
     const CheckSummary summary = Summarise(samples);
     if (flags_.json) {
-      std::printf("%s\n", boost::json::serialize(CheckJson(workload_, summary, samples)).c_str());
+      std::printf("%s\n", ToJson(CheckJson(workload_, summary, samples)).c_str());
     } else {
       PrintCheck(workload_, summary);
     }
@@ -347,8 +348,10 @@ void AddPlan(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   c->add_option("--kv-type", flags->kv_type, "Keys and values: f32, f16, bf16, q8; auto")
+      ->type_name("TYPE")
       ->capture_default_str();
   c->add_option("--weights", flags->weights, "How they are held: auto, panels, repack or gguf")
+      ->type_name("MODE")
       ->capture_default_str();
   c->add_option("-t,--threads", flags->threads, "Decode threads; 0: what measured best")
       ->check(CLI::Range(0, 1024));
@@ -356,26 +359,30 @@ void AddPlan(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(0, 1024));
   CLI::Option* on =
       c->add_option("--on", flags->on,
-                    "Another machine by its published figures (h100-sxm, m4-max, ddr5-dual ...);\n"
+                    "Another machine by its published figures (h100-sxm, m4-max, ddr5-dual ...); "
                     "several with commas, or all, for a table")
           ->delimiter(',')
           ->allow_extra_args(false)
-          ->type_name("DEVICE");
+          ->type_name("DEVICE")
+          ->check(NotEmpty);
   c->add_option(
        "--devices", flags->devices_file,
-       "Your own: {\"devices\": [{\"name\": \"box\", \"bandwidth_gb_s\": 200, \"tops\": 4,\n"
+       "Your own: {\"devices\": [{\"name\": \"box\", \"bandwidth_gb_s\": 200, \"tops\": 4, "
        "\"memory_gb\": 64}]}; by default devices.json in the cache folder")
+      ->type_name("FILE")
       ->check(NamesAFile);
   c->add_flag("--measure", flags->measure,
               "Measure this machine's ceilings again instead of using what is kept");
   CLI::Option* svg =
       c->add_option("--svg", flags->svg, "Draw decode speed over the context into this file")
+          ->type_name("FILE")
           ->check(NamesAFile);
   CLI::Option* advise =
       c->add_option("--advise", flags->advise,
-                    "What to change for a goal: \"TTFT under 2 s at 4k prompts\",\n"
+                    "What to change for a goal: \"TTFT under 2 s at 4k prompts\", "
                     "\"10 tok/s for 4 users\"")
-          ->type_name("GOAL");
+          ->type_name("GOAL")
+          ->check(NotEmpty);
   CLI::Option* check =
       c->add_flag("--check", flags->check, "Run it: pairs of a prediction and a run, their medians")
           ->excludes(on)

@@ -6,6 +6,7 @@
 
 #include "cli/ink.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/base/printable.h"
 #include "src/engine/bench_statistics.h"
 
@@ -14,14 +15,19 @@ namespace {
 
 std::string Bytes(double bytes) { return HumanBytes(static_cast<uint64_t>(std::max(0.0, bytes))); }
 
-// "1234", "56.7", "3.21"; "-" for what is not known.
+// "1.2M", "1234", "56.7", "3.21"; "-" for what is not known.
 std::string Rate(double value) {
   if (!(value > 0) || !std::isfinite(value)) return "-";
+  if (value >= 999999.5) return Text("%.1fM", 1e-6 * value);
   return Text(value >= 1000 ? "%.0f" : value >= 10 ? "%.1f" : "%.2f", value);
 }
 
+constexpr size_t kLabelColumns = 12;
+
 void Line(const Ink& ink, const char* label, const std::string& text) {
-  std::printf("%s%-12s%s %s\n", ink.dim, label, ink.plain, text.c_str());
+  const size_t indent = kLabelColumns + 1;
+  std::printf("%s%-*s%s %s\n", ink.dim, static_cast<int>(kLabelColumns), label, ink.plain,
+              Wrapped(text, indent, ColumnsOf(stdout)).c_str());
 }
 
 std::string Of(const char* what, const std::string& text, const char* colour, const char* plain) {
@@ -76,7 +82,7 @@ void PrintPrediction(const PlanReport& r, const Ink& ink) {
                       ", barriers " + HumanSeconds(p.step.barriers_s);
   Line(ink, "a step",
        HumanSeconds(p.step_s) + (r.here ? ": " + parts : "") + "; reads " +
-           Bytes(p.bytes_per_step) + " = " + Rate(1e-9 * p.bytes_per_step / step) + " GB/s");
+           TrafficBytes(p.bytes_per_step) + " = " + Rate(1e-9 * p.bytes_per_step / step) + " GB/s");
   const double roof = r.best.decode_roof_tok_s;
   Line(ink, "ceiling",
        "decode " + Rate(roof) + " tok/s (" +
@@ -90,24 +96,31 @@ void PrintPrediction(const PlanReport& r, const Ink& ink) {
 void PrintRows(const char* title, const std::vector<PlanRow>& rows, const Ink& ink) {
   if (rows.empty()) return;
   double most = 0;
-  for (const PlanRow& row : rows) most = std::max(most, row.prediction.decode_tok_s);
   size_t wide = 10;
-  for (const PlanRow& row : rows) wide = std::max(wide, row.label.size());
+  for (const PlanRow& row : rows) {
+    most = std::max(most, row.prediction.decode_tok_s);
+    wide = std::max(wide, row.label.size());
+  }
   const int width = static_cast<int>(wide);
-  std::printf("\n%s%-*s   resident   sequences   prefill    TTFT     decode tok/s%s\n", ink.dim,
-              width, title, ink.plain);
-  std::printf("%s%-*s               that fit     tok/s            expected  ceiling now%s\n",
-              ink.dim, width, "", ink.plain);
+  constexpr int kOthers = 56, kBar = 14;  // columns
+  const int bar = std::clamp(static_cast<int>(ColumnsOf(stdout)) - kOthers - width, 0, kBar);
+  std::printf("\n%s%-*s %10s %6s %7s %10s %16s%s\n", ink.dim, width, title, "resident", "seqs",
+              "prefill", "TTFT", "decode tok/s", ink.plain);
+  std::printf("%s%-*s %10s %6s %7s %10s %8s %7s%s\n", ink.dim, width, "", "", "fit", "tok/s", "",
+              "expected", "ceiling", ink.plain);
   for (const PlanRow& row : rows) {
     const Prediction& p = row.prediction;
     const MemoryPlan& m = row.memory;
-    const std::string fit = m.room_bytes >= 1e15 ? "-" : std::to_string(m.sequences_fit);
-    std::printf("%s%-*s %10s %s%11s%s %9s %9s  %8s %8s  %s%s%s\n", row.current ? ink.strong : "",
+    const std::string fit = m.room_bytes >= 1e15 ? "-"
+                            : m.sequences_fit < 1000000
+                                ? std::to_string(m.sequences_fit)
+                                : Rate(static_cast<double>(m.sequences_fit));
+    std::printf("%s%-*s %10s %s%6s%s %7s %10s %8s %7s  %s%s%s\n", row.current ? ink.strong : "",
                 width, row.label.c_str(), Bytes(m.resident_bytes).c_str(), m.fits() ? "" : ink.poor,
                 m.fits() ? fit.c_str() : "no", row.current ? ink.strong : ink.plain,
                 Rate(p.prefill_tok_s).c_str(), HumanSeconds(p.ttft_s).c_str(),
                 Rate(p.decode_tok_s).c_str(), Rate(p.decode_roof_tok_s).c_str(), ink.good,
-                ink.Bar(p.decode_tok_s / most, 14).c_str(), ink.plain);
+                ink.Bar(p.decode_tok_s / most, bar).c_str(), ink.plain);
   }
 }
 
@@ -231,12 +244,16 @@ void PrintAdvice(const PlanReport& r, const Goal& goal, const std::vector<Advice
   Line(ink, "on", r.where);
   const auto print = [&](const Advice& a) {
     const char* mark = a.meets() ? (ink.terminal ? "✔" : "yes") : (ink.terminal ? "✘" : "no ");
-    std::printf("%s%s%s  %-44s  TTFT %9s  each %8s tok/s  %9s%s\n", a.meets() ? ink.good : ink.poor,
-                mark, ink.plain, a.change.c_str(), HumanSeconds(a.prediction.last_ttft_s).c_str(),
+    constexpr size_t kChange = 38;  // the column where it begins
+    const std::string change = a.change + (a.memory.fits() ? "" : " (does not fit)");
+    std::printf("%s%s%s%s %10s  %8s  %10s  %s\n", a.meets() ? ink.good : ink.poor, mark, ink.plain,
+                ink.terminal ? "  " : "", HumanSeconds(a.prediction.last_ttft_s).c_str(),
                 Rate(1 / a.prediction.token_s).c_str(), Bytes(a.memory.resident_bytes).c_str(),
-                a.memory.fits() ? "" : "  does not fit");
+                Wrapped(change, kChange, ColumnsOf(stdout)).c_str());
   };
-  std::printf("\n");
+  std::printf("\n%s    %10s  %8s  %10s  change%s\n", ink.dim, "TTFT", "tok/s", "resident",
+              ink.plain);
+  std::printf("%s    %10s  %8s%s\n", ink.dim, "of all", "of each", ink.plain);
   print(advice[0]);
   if (advice[0].meets()) {
     std::printf("%sThe goal is met as it is.%s\n", ink.dim, ink.plain);

@@ -1,12 +1,15 @@
 #include "cli/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
+#include <span>
 #include <utility>
+
+#include "cli/wrap.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -15,18 +18,21 @@ constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::milliseconds kNextLine{250};
 constexpr size_t kBarCells = 24;
 
-size_t TerminalColumns() {
-  struct winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
-
 std::string Bar(uint64_t done, uint64_t total) {
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const auto full = static_cast<size_t>(share * kBarCells);
   char percent[16];
   std::snprintf(percent, sizeof(percent), " %3.0f%%", 100 * share);
   return "[" + std::string(full, '#') + std::string(kBarCells - full, '.') + "]" + percent;
+}
+
+// One decimal, of the largest unit that leaves at least 1.
+std::string InUnits(double value, double step, std::span<const char* const> units) {
+  size_t unit = 0;
+  for (; value >= step - 0.05 && unit + 1 < units.size(); ++unit) value /= step;
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
 }
 
 std::string Left(double seconds) {
@@ -39,16 +45,13 @@ std::string Left(double seconds) {
 }  // namespace
 
 std::string HumanBytes(uint64_t bytes) {
-  static const char* const kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 999.95 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  return InUnits(static_cast<double>(bytes), 1024, kUnits);
+}
+
+std::string TrafficBytes(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  return InUnits(bytes, 1000, kUnits);
 }
 
 Progress::Progress(std::string title, Unit unit)
@@ -72,7 +75,7 @@ void Progress::Update(uint64_t done, uint64_t total, const std::string& note) {
   if (total > 0) line += Bar(done, total) + " ";
   if (unit_ == Unit::kBytes) {
     line += HumanBytes(done);
-    if (rate > 0) line += ", " + HumanBytes(static_cast<uint64_t>(rate)) + "/s";
+    if (rate > 0) line += ", " + TrafficBytes(rate) + "/s";
   } else {
     line += std::to_string(done);
     if (total > 0) line += "/" + std::to_string(total);
@@ -81,7 +84,7 @@ void Progress::Update(uint64_t done, uint64_t total, const std::string& note) {
   if (total > done && done - first_ > total / 50)
     line += Left(static_cast<double>(total - done) / rate);
   if (!note.empty()) line += "  " + note;
-  line.resize(std::min(line.size(), TerminalColumns() - 1));
+  line.resize(std::min(line.size(), ColumnsOf(stderr) - 1));
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);
 }
@@ -93,7 +96,7 @@ void ProgressLines::Update(uint64_t done, uint64_t total) {
   if (now - written_ < kNextLine && !end) return;
   written_ = now;
   const boost::json::object line{{"title", title_}, {"completed", done}, {"total", total}};
-  std::fprintf(stderr, "%s\n", boost::json::serialize(line).c_str());
+  std::fprintf(stderr, "%s\n", ToJson(line).c_str());
 }
 
 }  // namespace sluice

@@ -50,8 +50,10 @@ class ProgressLines {
   std::chrono::steady_clock::time_point written_{};  // guarded by mutex_
 };
 
-// "241.4 MB" (powers of ten, as disks and downloads are sold).
+// "241.4 MiB": what memory and files hold.
 std::string HumanBytes(uint64_t bytes);
+// "253.1 MB": what moves, per token or second. In powers of ten, as GB/s are.
+std::string TrafficBytes(double bytes);
 
 }  // namespace sluice
 #endif  // SLUICE_CLI_PROGRESS_H_

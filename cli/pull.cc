@@ -127,8 +127,10 @@ void AddPull(CLI::App& app, int* exit_code) {
   c->add_option("MODEL", flags->what,
                 "gemma-3-270m, an http(s) URL of a .gguf file, or hf:owner/repo[:quant]")
       ->capture_default_str();
-  c->add_option("--sha256", flags->sha256, "Expected SHA-256 of the file of a URL");
+  c->add_option("--sha256", flags->sha256, "Expected SHA-256 of the file of a URL")
+      ->type_name("HASH");
   c->add_option("--progress", flags->progress, "bar, or json: lines on stderr for programs")
+      ->type_name("FORM")
       ->check(CLI::IsMember({"bar", "json"}))
       ->capture_default_str();
   c->footer(

@@ -2,8 +2,10 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <vector>
 
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/engine/pass_work.h"
 #include "src/machine/simd_target.h"
 #include "src/machine/topology.h"
@@ -73,36 +75,52 @@ RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats, bool expla
   return r;
 }
 
-std::string ReportLine(const RunReport& r, bool colour) {
-  const char* strong = colour ? "\033[1;36m" : "";
-  const char* dim = colour ? "\033[2m" : "";
-  const char* plain = colour ? "\033[0m" : "";
-  std::string line = dim;
-  line += Printf("prefill %zu tok %.1f tok/s", r.stats.prefill_rows, r.prefill_tok_s());
-  if (r.stats.cached_tokens > 0) line += Printf(" (%zu cached)", r.stats.cached_tokens);
+std::string ReportLine(const RunReport& r, const Ink& ink, size_t columns) {
+  const auto strong = [&](const std::string& text) {
+    return std::string(ink.plain) + ink.strong + text + ink.plain + ink.dim;
+  };
+  std::vector<std::string> parts;
+  parts.push_back(Printf("prefill %zu tok %.1f tok/s", r.stats.prefill_rows, r.prefill_tok_s()));
+  if (r.stats.cached_tokens > 0) parts.back() += Printf(" (%zu cached)", r.stats.cached_tokens);
+  parts.push_back(Printf("decode %zu tok", r.stats.generated_tokens));
   if (r.stats.decode_passes > 0) {
-    line += Printf(" | decode %zu tok %s%s%.1f tok/s%s%s %.2f ms/tok | %s/tok %.1f GB/s",
-                   r.stats.generated_tokens, plain, strong, r.decode_tok_s(), plain, dim,
-                   r.ms_per_token(), HumanBytes(static_cast<uint64_t>(r.bytes_per_token())).c_str(),
-                   r.gb_s());
-  } else {
-    line += Printf(" | decode %zu tok", r.stats.generated_tokens);
+    parts.back() += " " + strong(Printf("%.1f tok/s", r.decode_tok_s())) +
+                    Printf(" %.2f ms/tok", r.ms_per_token());
+    parts.push_back(TrafficBytes(r.bytes_per_token()) + Printf("/tok %.1f GB/s", r.gb_s()));
   }
   if (r.read_bandwidth_gb_s > 0) {
-    line += Printf(" = %s%s%.0f %%%s%s of %.1f GB/s", plain, strong, r.ceiling_pct(), plain, dim,
-                   r.read_bandwidth_gb_s);
+    parts.back() += " = " + strong(Printf("%.0f %%", r.ceiling_pct())) +
+                    Printf(" of %.1f GB/s", r.read_bandwidth_gb_s);
     const std::string remark = r.ceiling_remark();
-    if (!remark.empty()) line += " (" + remark + ")";
+    if (!remark.empty()) parts.back() += " (" + remark + ")";
     const CeilingShares shares = r.stats.work.decode_shares();
     if (shares.compute > shares.bandwidth) {
-      line += Printf(", arithmetic binds: %.0f %% of its ceiling", 100 * shares.compute);
+      parts.push_back(Printf("arithmetic binds: %.0f %% of its ceiling", 100 * shares.compute));
     }
   }
-  line += colour ? "\n" : " | ";  // two lines of under 100 columns on a terminal
-  line += Printf("RSS %s | load %.2f s | %s, weights %s, KV %s | logits ",
-                 HumanBytes(r.peak_rss_bytes).c_str(), r.load_s, r.target.c_str(),
-                 r.weights.c_str(), r.kv_type.c_str());
-  return line + Hash(r.stats.logits_hash) + plain;
+  parts.push_back("RSS " + HumanBytes(r.peak_rss_bytes));
+  parts.push_back(Printf("load %.2f s", r.load_s));
+  parts.push_back(r.target + ", weights " + r.weights + ", KV " + r.kv_type);
+  parts.push_back("logits " + Hash(r.stats.logits_hash));
+
+  std::string line = ink.dim;
+  size_t used = 0;
+  for (const std::string& part : parts) {
+    const size_t wide = TextColumns(part);
+    if (used > 0) {
+      const bool room = columns == 0 || used + 3 + wide <= columns;
+      line += room ? " | " : "\n";
+      used = room ? used + 3 : 0;
+    }
+    line += part;
+    used += wide;
+  }
+  return line + ink.plain;
+}
+
+void PrintReportLine(const RunReport& report) {
+  const std::string line = ReportLine(report, Ink::For(stderr), ColumnsOf(stderr, 0));
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 boost::json::object ReportJson(const RunReport& r) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/ink.h"
 #include "src/engine/memory_audit.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/sequence.h"
@@ -42,8 +43,11 @@ struct RunReport {
 // Asks the runner for the read bandwidth unless nothing was decoded; with `explain`, for everything
 // that is known about where the time went (a quarter of a second more).
 RunReport MakeReport(ModelRunner& runner, const SequenceStats& stats, bool explain);
-// "prefill 6 tok 812.3 tok/s | decode ..."; for a terminal coloured, in two lines.
-std::string ReportLine(const RunReport& report, bool colour);
+// "prefill 6 tok 812.3 tok/s | decode ...": one line, or, of at most `columns`, several that end
+// between two of its parts. No newline at the end.
+std::string ReportLine(const RunReport& report, const Ink& ink, size_t columns);
+// It, as a command ends with it: on stderr, in as many lines as its terminal makes of it.
+void PrintReportLine(const RunReport& report);
 boost::json::object ReportJson(const RunReport& report);
 
 }  // namespace sluice

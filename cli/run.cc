@@ -11,8 +11,10 @@
 #include "cli/generate_flags.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
+#include "cli/wrap.h"
 #include "src/engine/engine.h"
 #include "src/machine/energy.h"
+#include "src/text/json_text.h"
 #include "src/text/unicode.h"
 
 namespace sluice {
@@ -45,7 +47,7 @@ void WriteOut(std::string_view text) {
 Result<int> Run(const RunFlags& f) {
   ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(f));
   if (prompt.empty()) {
-    std::fprintf(stderr, "sluice run: the prompt is empty; the text starts from BOS alone\n");
+    Say("run", "the prompt is empty; the text starts from BOS alone");
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("run", f.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
@@ -77,12 +79,14 @@ Result<int> Run(const RunFlags& f) {
     o["seed"] = sequence->request().sampler.seed;
     o["text"] = ReplaceBadUtf8(sequence->text());
     o["finish_reason"] = FinishReasonName(sequence->finish_reason());
-    WriteOut(boost::json::serialize(o) + "\n");
+    WriteOut(ToJson(o) + "\n");
   } else {
     WriteOut("\n");
-    const bool terminal = isatty(STDERR_FILENO);
-    std::fprintf(stderr, "%s\n", ReportLine(report, terminal).c_str());
-    if (f.explain) std::fprintf(stderr, "%s", Explanation(report, terminal).c_str());
+    PrintReportLine(report);
+    if (f.explain) {
+      const std::string text = Explanation(report, Ink::For(stderr), ColumnsOf(stderr));
+      std::fputs(text.c_str(), stderr);
+    }
   }
   return interrupt.interrupted() ? kExitInterrupted : kExitOk;
 }
@@ -95,6 +99,7 @@ void AddRun(CLI::App& app, int* exit_code) {
   flags->model.AddTo(*c);
   auto* prompt = c->add_option("-p,--prompt", flags->prompt, "The text to continue");
   c->add_option("-f,--file", flags->file, "File that holds the prompt; - is stdin")
+      ->type_name("FILE")
       ->excludes(prompt);
   c->add_flag("--parse-special", flags->parse_special,
               "Text of control tokens in the prompt becomes those tokens");

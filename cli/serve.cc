@@ -47,21 +47,26 @@ void AddEngineFlags(CLI::App& c, ServeFlags& f) {
       "Longest that prompts of others hold up a running stream; 0: as long as it takes")
       ->check(CLI::Range(0.0, 1e6));
   add("--kv-memory", f.kv_memory,
-      "Memory for keys and values, such as 4GB; 0: half of what there is, at most what all "
+      "Memory for keys and values, such as 4GiB; 0: half of what there is, at most what all "
       "sequences can fill")
+      ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false));
   c.add_flag("--no-prefix-cache", f.no_prefix_cache, "Compute every prompt from its first token on")
       ->group("Engine");
   add("--prefix-cache-scope", f.prefix_scope,
       "Who shares what was computed: shared (all), or key (requests with the same API key)")
+      ->type_name("SCOPE")
       ->check(CLI::IsMember({"shared", "key"}));
   add("--chat-template,--chat-template-file", f.chat_template,
-      "A .jinja file instead of the model's own chat template");
+      "A .jinja file instead of the model's own chat template")
+      ->type_name("FILE");
   add("--pooling", f.pooling,
       "How embeddings are made of a text's tokens: mean, cls (the first), last, or none (a vector "
       "for each, /embeddings only); default: as the file says, else last")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"none", "mean", "cls", "last"}));
   add("--served-model-name,-a,--alias", f.names, "What clients call the model; may be repeated")
+      ->type_name("NAME")
       ->allow_extra_args(false);
   add("--models-max", f.max_models, "Models of the model folder that may be loaded at once")
       ->check(CLI::Range(1, 64));
@@ -74,24 +79,29 @@ void AddServerFlags(CLI::App& c, ServeFlags& f) {
   const auto add = [&](const char* names, auto& value, const char* help, const char* group) {
     return c.add_option(names, value, help)->capture_default_str()->group(group);
   };
-  add("--host", h.host, "Address to listen on; 0.0.0.0: all", "Server");
+  add("--host", h.host, "Address to listen on; 0.0.0.0: all", "Server")->type_name("ADDRESS");
   add("--port", f.ports, "Port; may be repeated (11434 for Ollama's clients); 0: a free one",
       "Server")
       ->check(CLI::Range(0, 65535))
       ->allow_extra_args(false);
-  add("--unix", h.unix_path, "A Unix socket beside it", "Server");
+  add("--unix", h.unix_path, "A Unix socket beside it", "Server")->type_name("PATH");
   add("--api-key", h.api_keys, "A key that requests must bring; may be repeated", "Server")
+      ->type_name("KEY")
       ->allow_extra_args(false);
   add("--api-key-file", f.key_files, "A file with one key a line", "Server")
+      ->type_name("FILE")
       ->allow_extra_args(false);
-  add("--metrics-key", h.metrics_key, "A key for /metrics, which needs none otherwise", "Server");
+  add("--metrics-key", h.metrics_key, "A key for /metrics, which needs none otherwise", "Server")
+      ->type_name("KEY");
   c.add_flag("--allow-manage", h.allow_manage,
              "Pull and delete models over HTTP also without an API key")
       ->group("Server");
-  add("--tls-cert,--ssl-cert-file", h.tls_cert, "PEM certificate chain: HTTPS", "Server");
-  add("--tls-key,--ssl-key-file", h.tls_key, "PEM key of it", "Server");
+  add("--tls-cert,--ssl-cert-file", h.tls_cert, "PEM certificate chain: HTTPS", "Server")
+      ->type_name("FILE");
+  add("--tls-key,--ssl-key-file", h.tls_key, "PEM key of it", "Server")->type_name("FILE");
   add("--cors-origin", h.cors_origins, "Origins that browsers may call from; may be repeated",
       "Server")
+      ->type_name("ORIGIN")
       ->allow_extra_args(false);
   add("--threads-http", h.request_threads, "Threads that read prompts and render templates",
       "Server")
@@ -101,7 +111,8 @@ void AddServerFlags(CLI::App& c, ServeFlags& f) {
   c.add_flag("--no-page", f.no_page, "No page for browsers at /")->group("Server");
   c.add_flag("--no-access-log", f.no_log, "No line per request on stderr")->group("Server");
   add("--max-connections", h.max_connections, "Open connections", "Limits");
-  add("--max-body-bytes", h.max_body_bytes, "Size of a request's body, such as 32MB", "Limits")
+  add("--max-body-bytes", h.max_body_bytes, "Size of a request's body, such as 32MiB", "Limits")
+      ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false));
   add("--max-header-bytes", h.max_header_bytes, "Size of a request's head", "Limits");
   add("--max-header-count", h.max_header_count, "Header lines of a request", "Limits");
@@ -209,15 +220,15 @@ void PrintReady(const ModelHost& host, const HttpServer& server) {
     addresses += (addresses.empty() ? "" : " ") + address;
   }
   const KvPool& pool = model.runner().pool();
-  std::fprintf(stderr,
-               "sluice serve: ready on %s | %s | context %zu, %zu sequences, KV %s, %s | weights "
-               "%s in %.2f s\n",
-               addresses.c_str(), host.names().front().c_str(), model.context(),
-               model.options().service.engine.max_sequences,
-               HumanBytes(pool.total_pages() * pool.page_bytes()).c_str(),
-               model.chat() != nullptr ? "chat" : "no chat template",
-               HumanBytes(model.runner().model().WeightBytesPerToken()).c_str(),
-               model.runner().load_seconds());
+  char sizes[200];
+  std::snprintf(sizes, sizeof(sizes),
+                "context %zu, %zu sequences, KV %s, %s | weights %s in %.2f s", model.context(),
+                model.options().service.engine.max_sequences,
+                HumanBytes(pool.total_pages() * pool.page_bytes()).c_str(),
+                model.chat() != nullptr ? "chat" : "no chat template",
+                HumanBytes(model.runner().model().WeightBytesPerToken()).c_str(),
+                model.runner().load_seconds());
+  Say("serve", "ready on " + addresses + " | " + host.names().front() + " | " + sizes);
 }
 
 std::string OwnPath() {

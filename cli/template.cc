@@ -17,9 +17,9 @@ namespace json = boost::json;
 
 constexpr char kRequestHelp[] =
     "The request is an object with messages, tools, add_generation_prompt, extra (more "
-    "variables),\n"
+    "variables), "
     "bos_token, eos_token and now (\"2024-07-26 12:34:56\", for strftime_now); or with vars, "
-    "which\n"
+    "which "
     "become the variables as they are. What is printed is the prompt, byte for byte.\n";
 
 Result<json::object> ReadRequest() {
@@ -134,8 +134,8 @@ void AddTemplate(CLI::App& app, int* exit_code) {
   command->add_option("MODEL", *name, "A .gguf file, a name in the model folder, or a .jinja file")
       ->required();
   command->footer(std::string(kRequestHelp) +
-                  "Example:\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], "
-                  "\"add_generation_prompt\": true}' | sluice template model.gguf");
+                  "Example:\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}],\n"
+                  "    \"add_generation_prompt\": true}' | sluice template model.gguf");
   command->callback([name, exit_code] {
     if (Status s = Run(*name); !s.ok()) *exit_code = ReportError("template", s);
   });

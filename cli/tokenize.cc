@@ -10,6 +10,7 @@
 #include "cli/model_path.h"
 #include "src/base/printable.h"
 #include "src/file/gguf.h"
+#include "src/text/json_text.h"
 #include "src/text/tokenizer.h"
 #include "src/text/unicode.h"
 
@@ -29,14 +30,14 @@ void WriteOut(std::string_view bytes) { std::fwrite(bytes.data(), 1, bytes.size(
 void WriteJson(std::span<const int32_t> ids, std::string_view text) {
   const boost::json::object object{{"ids", boost::json::array(ids.begin(), ids.end())},
                                    {"text", ReplaceBadUtf8(text)}};
-  WriteOut(boost::json::serialize(object) + '\n');
+  WriteOut(ToJson(object) + '\n');
 }
 
 // One id per line with its piece, as JSON writes a string.
 void WriteTable(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   for (const int32_t id : ids) {
     const std::string piece = ReplaceBadUtf8(tokenizer.Piece(id));
-    WriteOut(std::to_string(id) + '\t' + boost::json::serialize(boost::json::value(piece)) + '\n');
+    WriteOut(std::to_string(id) + '\t' + ToJson(boost::json::value(piece)) + '\n');
   }
 }
 
@@ -169,7 +170,7 @@ void AddTokenize(CLI::App& app, int* exit_code) {
   command->footer(
       "Examples:\n"
       "  sluice tokenize model.gguf 'Hello, world' --add-special\n"
-      "  sluice tokenize model.gguf --ids < page.txt | sluice tokenize model.gguf --decode");
+      "  sluice tokenize qwen3 --ids < page.txt | sluice tokenize qwen3 --decode");
   command->callback([flags, text, exit_code] {
     flags->has_text = text->count() > 0;
     const Status status = Run(*flags);

@@ -1,7 +1,6 @@
 // sluice top: what a server does right now, on a terminal, as text or as JSON.
 #include <unistd.h>
 
-#include <boost/json/serialize.hpp>
 #include <chrono>
 #include <clocale>
 #include <csignal>
@@ -21,6 +20,7 @@
 #include "cli/top/poller.h"
 #include "cli/top/screen.h"
 #include "cli/top/state.h"
+#include "src/text/json_text.h"
 
 namespace sluice {
 namespace {
@@ -67,7 +67,7 @@ Status PrintOnce(const TopFlags& flags, Client& client) {
   if (flags.json) {
     boost::json::object object = ViewJson(state.view());
     object["url"] = client.url();
-    std::printf("%s\n", boost::json::serialize(object).c_str());
+    std::printf("%s\n", ToJson(object).c_str());
     return Status();
   }
   const top::Size size{PipeColumns(), 0, top::LocaleIsUtf8()};
@@ -130,6 +130,7 @@ void AddTop(CLI::App& app, int* exit_code) {
                 "shows what it has")
       ->capture_default_str();
   c->add_option("--api-key", flags->client.api_key, "The server's key, if it asks for one")
+      ->type_name("KEY")
       ->envname("SLUICE_API_KEY");
   c->add_flag("--insecure", flags->client.insecure, "Take any certificate (https)");
   c->add_option("--interval", flags->interval_s, "Seconds between two looks")
@@ -140,7 +141,7 @@ void AddTop(CLI::App& app, int* exit_code) {
   c->add_flag("--no-color", flags->no_color, "No colours (also NO_COLOR=1)");
   c->footer(
       "Keys: q quit, h help, s or left and right sort, up and down choose, Enter detail, k "
-      "cancel,\n"
+      "cancel, "
       "space pause, + and - change the interval.\n"
       "Example:\n  sluice top http://127.0.0.1:8080 --interval 0.5");
   c->callback([flags, exit_code] {

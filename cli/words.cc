@@ -59,4 +59,8 @@ std::string NamesAFile(const std::string& value) {
   return value.empty() ? "expected the name of a file, found nothing" : std::string();
 }
 
+std::string NotEmpty(const std::string& value) {
+  return value.empty() ? "expected a value, found nothing" : std::string();
+}
+
 }  // namespace sluice

@@ -17,8 +17,9 @@ Result<Activations> ParseActivations(const std::string& word);
 // --kv-type, or llama.cpp's word for it; auto is what is fastest here.
 Result<KvType> ParseKvType(const std::string& word, bool portable);
 
-// A CLI11 check: what is wrong with the value, or nothing.
+// CLI11 checks: what is wrong with the value, or nothing.
 std::string NamesAFile(const std::string& value);
+std::string NotEmpty(const std::string& value);
 
 }  // namespace sluice
 #endif  // SLUICE_CLI_WORDS_H_

@@ -11,6 +11,7 @@
 
 #include "tests/base/temp_folder.h"
 #include "tests/cli/run_sluice.h"
+#include "tests/cli/terminal.h"
 #include "tests/model/tiny_model.h"
 
 namespace sluice {
@@ -170,7 +171,7 @@ TEST_F(CliTest, RunExplainsInPlainWords) {
   std::istringstream lines(r.err);
   std::string line;
   std::getline(lines, line);  // the closing line
-  while (std::getline(lines, line)) EXPECT_LE(line.size(), 100u) << line;
+  while (std::getline(lines, line)) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST_F(CliTest, RunTakesThePromptFromAFlagAFileOrStdin) {
@@ -354,6 +355,59 @@ TEST_F(CliTest, AWordThatIsNoCommandIsNamed) {
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
   }
   EXPECT_EQ(Sluice({""}).exit_code, kUsage);
+}
+
+TEST_F(CliTest, OutputThatIsLostIsSaidWhateverElseWasFound) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"--version"},
+                                             {"run", "--help"},
+                                             {"doctor", "--quick"},
+                                             {"inspect", model_},
+                                             {"doctor", "--quick", "--json"},
+                                             {"plan", model_, "--on", "pi5"},
+                                             {"models"},
+                                             {"run", model_, "-p", "a", "-n", "1"},
+                                             {"machine", "-t", "1"}}) {
+    const ProgramResult r =
+        RunSluice(arguments, {{"SLUICE_CACHE", folder_.path("cache")}}, "", "/dev/full");
+    EXPECT_EQ(r.exit_code, kFailure) << arguments[0];
+    EXPECT_NE(r.err.find("cannot write all of the result\n"), std::string::npos)
+        << arguments[0] << ": " << r.err;
+  }
+}
+
+TEST_F(CliTest, JsonNumbersAreWrittenAsPeopleDo) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"run", model_, "-p", "a", "-n", "3", "--json"},
+           {"bench", model_, "-p", "8", "-n", "4", "-r", "2", "-o", "jsonl"},
+           {"plan", model_, "--on", "pi5", "--json"},
+           {"doctor", "--quick", "--json"},
+           {"eval", model_, "--tokens", "1,2", "--json"}}) {
+    const ProgramResult r = Sluice(arguments);
+    std::string text = r.out;  // without what stands in quotes
+    for (size_t at = text.find('"'); at != std::string::npos; at = text.find('"', at)) {
+      text.erase(at, text.find('"', at + 1) + 1 - at);
+    }
+    EXPECT_NE(text.find('.'), std::string::npos) << arguments[0] << r.err;
+    EXPECT_EQ(text.find('E'), std::string::npos) << arguments[0] << ": " << text;
+  }
+}
+
+TEST_F(CliTest, ClosingLinesFitATerminal) {
+  if (!Terminal::Works()) GTEST_SKIP() << "no tmux 3 here";
+  const Terminal terminal(80, 50,
+                          std::string(SLUICE_BINARY) + " run " + model_ +
+                              " -p \"abc de\" -n 9 --weights gguf --explain");
+  ASSERT_TRUE(terminal.Shows("left=0")) << terminal.Text();
+  const std::string text = terminal.Text();
+  std::istringstream lines(text.substr(text.find("prefill ")));
+  for (std::string line; std::getline(lines, line) && !line.starts_with("left=");) {
+    // What the terminal had to break would fill its line and end within a word.
+    EXPECT_LT(Widest(line), 80u) << text;
+  }
+  EXPECT_NE(text.find(" GB/s"), std::string::npos) << text;
+  EXPECT_NE(text.find("logits "), std::string::npos) << text;
 }
 
 TEST_F(CliTest, HelpListsTheTypesOfKeysAndValues) {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/json.hpp>
 
 #include "tests/base/temp_folder.h"
 #include "tests/cli/run_sluice.h"
+#include "tests/cli/served_process.h"
 #include "tests/load/scripted_server.h"
 
 namespace sluice {
@@ -75,6 +77,20 @@ TEST(LoadCommandTest, ASweepNamesTheKnee) {
   EXPECT_GE(knee.at("rate").to_number<double>(), 8);
   EXPECT_LE(knee.at("rate").to_number<double>(), 64);
   EXPECT_NE(knee.at("reason").as_string().find("a queue grows"), std::string::npos);
+}
+
+TEST(LoadCommandTest, AnInterruptedWarmUpIsSaid) {
+  // The first request of the warm-up brings the signal.
+  std::atomic<int> asked{0};
+  ScriptedServer server(OpenAiScript([&] {
+    if (++asked == 1 && WaitUntil([] { return running_sluice != 0; })) {
+      kill(running_sluice, SIGINT);
+    }
+    return Completion(5, 1, 3);
+  }));
+  const ProgramResult run = RunSluice({"load", server.url(), "-n", "5", "--warmup", "3", "--json"});
+  EXPECT_TRUE(run.IsOneLineError(130)) << run.exit_code << run.out << run.err;
+  EXPECT_NE(run.err.find("warming up"), std::string::npos) << run.err;
 }
 
 TEST(LoadCommandTest, ErrorsAreOneLine) {

@@ -7,6 +7,7 @@
 
 #include "tests/base/temp_folder.h"
 #include "tests/cli/run_sluice.h"
+#include "tests/cli/terminal.h"
 #include "tests/model/tiny_model.h"
 
 namespace sluice {
@@ -60,6 +61,15 @@ TEST_F(PlanCliTest, OfADevice) {
   EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
 }
 
+TEST_F(PlanCliTest, TextFits80Columns) {
+  for (const ProgramResult& result :
+       {On("pi5"), On("all", {"--threads", "1"}), On("pi5", {"--advise", "1e6 tok/s for 4 users"}),
+        Run({"machine", "--threads", "1"})}) {
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_LE(Widest(result.out), 80u) << result.out;
+  }
+}
+
 TEST_F(PlanCliTest, OwnDevicesAndPictures) {
   std::ofstream(folder_.path("d.json"))
       << R"({"devices": [{"name": "box", "bandwidth_gb_s": 200}]})";
@@ -94,6 +104,9 @@ TEST_F(PlanCliTest, OneLineErrors) {
   EXPECT_TRUE(Run({"plan", "none"}).IsOneLineError(1));
   EXPECT_TRUE(On("no-such-machine").IsOneLineError(2));
   EXPECT_TRUE(On("pi5", {"--advise", "be fast"}).IsOneLineError(2));
+  const ProgramResult no_goal = On("pi5", {"--advise", ""});
+  EXPECT_TRUE(no_goal.IsOneLineError(2)) << no_goal.err;
+  EXPECT_TRUE(On("").IsOneLineError(2));
   EXPECT_TRUE(On("pi5", {"--kv-type", "q3"}).IsOneLineError(2));
   EXPECT_TRUE(
       On("pi5", {"--ctx-size", "100", "--prompt", "99", "--output", "2"}).IsOneLineError(2));

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <string>
@@ -31,9 +32,13 @@ struct ProgramResult {
 
 using Environment = std::map<std::string, std::string>;
 
-// `environment` comes on top of the test's own.
+// The process that RunSluice waits for, for a test that has something to tell it; 0: there is none.
+inline std::atomic<pid_t> running_sluice{0};
+
+// `environment` comes on top of the test's own. `out`: a file that takes the standard output.
 inline ProgramResult RunSluice(std::vector<std::string> arguments,
-                               const Environment& environment = {}, const std::string& input = "") {
+                               const Environment& environment = {}, const std::string& input = "",
+                               const std::string& out = "") {
   const TempFolder folder;
   std::ofstream(folder.path("in"), std::ios::binary) << input;
   std::vector<std::string> variables;
@@ -54,13 +59,16 @@ inline ProgramResult RunSluice(std::vector<std::string> arguments,
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, folder.path("in").c_str(), O_RDONLY, 0);
   constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&actions, 1, folder.path("out").c_str(), kWrite, 0600);
+  const std::string out_path = out.empty() ? folder.path("out") : out;
+  posix_spawn_file_actions_addopen(&actions, 1, out_path.c_str(), kWrite, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, folder.path("err").c_str(), kWrite, 0600);
   pid_t pid = 0;
   ProgramResult result;
   if (posix_spawn(&pid, SLUICE_BINARY, &actions, nullptr, argv.data(), envp.data()) == 0) {
+    running_sluice = pid;
     int state = 0;
     waitpid(pid, &state, 0);
+    running_sluice = 0;
     result.exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
   }
   posix_spawn_file_actions_destroy(&actions);
@@ -68,7 +76,7 @@ inline ProgramResult RunSluice(std::vector<std::string> arguments,
     const std::vector<uint8_t> bytes = ReadFile(folder.path(name));
     return std::string(bytes.begin(), bytes.end());
   };
-  result.out = text("out");
+  if (out.empty()) result.out = text("out");
   result.err = text("err");
   return result;
 }

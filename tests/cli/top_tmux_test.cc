@@ -2,63 +2,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "tests/base/temp_folder.h"
+#include "tests/cli/loopback_server.h"
 #include "tests/cli/run_sluice.h"
 #include "tests/cli/served_process.h"
+#include "tests/cli/terminal.h"
 #include "tests/model/tiny_model.h"
 #include "tests/server/raw_client.h"
 
 namespace sluice {
 namespace {
 
-std::string OutputOf(const std::string& command) {
-  std::string out;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return out;
-  char buffer[4096];
-  for (size_t n = 0; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) out.append(buffer, n);
-  pclose(pipe);
-  return out;
-}
-
-// A terminal whose shell runs one command and then says how it left the terminal.
-class Terminal {
- public:
-  Terminal(int width, int height, const std::string& command) {
-    const std::string size = " -x " + std::to_string(width) + " -y " + std::to_string(height);
-    const std::string then =
-        "; echo left=$?; stty -a | tr \" \" \"\\n\" | grep -x -e \"-*echo\" -e \"-*icanon\"";
-    (void)Tmux("new-session -d" + size + " '" + command + then + "; sleep 300'");
-  }
-  ~Terminal() { (void)Tmux("kill-server"); }
-
-  std::string Text() const { return Tmux("capture-pane -p"); }
-  std::string Codes() const { return Tmux("capture-pane -p -e"); }
-  void Press(const std::string& keys) const { (void)Tmux("send-keys " + keys); }
-  void Resize(int width, int height) const {
-    (void)Tmux("resize-window -x " + std::to_string(width) + " -y " + std::to_string(height));
-  }
-  bool Shows(const std::string& text) const {
-    return WaitUntil([&] { return Text().find(text) != std::string::npos; });
-  }
-
- private:
-  std::string Tmux(const std::string& command) const {
-    return OutputOf("LC_ALL=C.UTF-8 tmux -u -f /dev/null -S " + folder_.path("tmux") + " " +
-                    command);
-  }
-  TempFolder folder_;
-};
-
 class TopTmuxTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (OutputOf("tmux -V").find("tmux 3") != 0) GTEST_SKIP() << "no tmux 3 here";
+    if (!Terminal::Works()) GTEST_SKIP() << "no tmux 3 here";
     TinyShape shape = TinyLlama();
     shape.context = 100000;  // whose end a request does not reach
     model_ = TinyModel(shape).Write(folder_.path("tiny.gguf"));
@@ -91,16 +52,6 @@ class TopTmuxTest : public testing::Test {
   std::unique_ptr<ServedProcess> server_;
 };
 
-size_t Widest(const std::string& screen) {
-  size_t widest = 0, columns = 0;
-  for (const char c : screen) {
-    if (c == '\n') columns = 0;
-    if (c != '\n' && (static_cast<unsigned char>(c) & 0xC0) != 0x80) ++columns;
-    widest = std::max(widest, columns);
-  }
-  return widest;
-}
-
 TEST_F(TopTmuxTest, DrawsResizesAndCancels) {
   const auto first = Ask("the-first"), second = Ask("the-second");
   const Terminal terminal(80, 24, Top());
@@ -124,6 +75,12 @@ TEST_F(TopTmuxTest, DrawsResizesAndCancels) {
   terminal.Resize(60, 20);
   ASSERT_TRUE(terminal.Shows("PHASE")) << terminal.Text();
   EXPECT_LE(Widest(terminal.Text()), 60u);
+
+  terminal.Press("h");
+  ASSERT_TRUE(terminal.Shows("up, down scroll")) << terminal.Text();
+  terminal.Press("End");
+  ASSERT_TRUE(terminal.Shows("KV pool")) << terminal.Text();
+  terminal.Press("q");
 
   terminal.Press("Enter");
   ASSERT_TRUE(terminal.Shows("of 90000 tokens")) << terminal.Text();
@@ -203,6 +160,17 @@ TEST_F(TopTmuxTest, OnAPipeAndAsJson) {
   EXPECT_NE(result.out.find("\"request_id\":\"piped\""), std::string::npos) << result.out;
   result = RunSluice({"top", server_->url(), "--once", "--interval", "0.2"});
   EXPECT_NE(result.out.find("--api-key"), std::string::npos) << result.out;  // says what is missing
+}
+
+TEST(TopCommandTest, APageWithoutMetricsIsAnError) {
+  const LoopbackServer page([](const HttpRequest&) {
+    return HttpResponse{200, "", "<!doctype html><title>Hello</title>\n"};
+  });
+  for (const char* flag : {"--once", "--json"}) {
+    const ProgramResult r = RunSluice({"top", page.url(""), flag, "--interval", "0.1"});
+    EXPECT_TRUE(r.IsOneLineError(1)) << r.out << r.err;
+    EXPECT_NE(r.err.find("without metrics"), std::string::npos) << r.err;
+  }
 }
 
 TEST(TopCommandTest, ErrorsAreOneLine) {
