@@ -45,8 +45,10 @@ Status LookTwice(Client& client, double interval_s, TopState* state) {
     const Scrape scrape = client.Look();
     if (!scrape.error.empty()) {
       const bool answered = scrape.error.find("answered") != std::string::npos;
-      return Status(StatusCode::kIo, "no answer from " + client.url() + ": " + scrape.error +
-                                         (answered ? "" : "; does sluice serve run there?"));
+      return Status(StatusCode::kIo, answered
+                                         ? client.url() + ": " + scrape.error
+                                         : "no answer from " + client.url() + ": " + scrape.error +
+                                               "; does sluice serve run there?");
     }
     state->Add(scrape);
   }
