@@ -34,6 +34,8 @@ class Terminal {
   ~Terminal() { (void)Tmux("kill-server"); }
 
   std::string Text() const { return Tmux("capture-pane -p"); }
+  // With lines that the terminal had to break in one piece.
+  std::string Unbroken() const { return Tmux("capture-pane -p -J"); }
   std::string Codes() const { return Tmux("capture-pane -p -e"); }
   void Press(const std::string& keys) const { (void)Tmux("send-keys " + keys); }
   void Resize(int width, int height) const {
