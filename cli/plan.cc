@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct PlanFlags {
 // What people quantise to: fast here, and no worse than their size.
 constexpr const char* kFormats[] = {"BF16", "Q8_0", "Q6_K",   "Q5_K",
                                     "Q4_K", "Q4_0", "IQ4_XS", "MXFP4"};
+
+constexpr int64_t kFresh_s = 600;  // measurements that are not made again
 
 class Planner {
  public:
@@ -109,7 +112,8 @@ class Planner {
     ceilings_ = KeptCeilings(decode_threads_, prefill_threads_);
   }
 
-  // What the profile lacks, or with --measure all that is needed.
+  // All that is needed, at once, unless the profile has it from the last minutes: formats that were
+  // measured at different moments cannot be compared on a shared machine.
   Status Measure(const ModelWork& model) {
     CeilingList list = CeilingsOf(model, workload_.kv_type);
     list.caches = true;
@@ -120,7 +124,8 @@ class Planner {
         list.attention.push_back({q8, list.attention[0].group});
       }
     }
-    if (!flags_.measure) list = Lacking(list, ceilings_);
+    const auto since = static_cast<int64_t>(std::time(nullptr)) - kFresh_s;
+    if (!flags_.measure && Lacking(list, ceilings_, since).empty()) return Status();
     ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> team,
                      ThreadTeam::Create(std::max(decode_threads_, prefill_threads_)));
     RETURN_IF_ERROR(MeasureCeilings(*team, decode_threads_, prefill_threads_, list, &ceilings_));

@@ -2,8 +2,6 @@
 // sums by adds inside 128-bit blocks, so no step depends on the vector width.
 #include "simd/activations.h"
 
-#include <string.h>
-
 #include "simd/amx.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -54,16 +52,22 @@ float MaxAbs32(const float* HWY_RESTRICT x) {
 
 void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row, size_t begin, size_t end) {
   const hn::FixedTag<int32_t, 4> d32;
+  const hn::FixedTag<int8_t, 16> d8;
   int8_t* HWY_RESTRICT q = a.q + row * a.k;
   const size_t last = end / kActBlock;
-  for (size_t b = begin / kActBlock, at = row * (a.k / kActBlock) + b; b < last; ++b, ++at) {
-    const float amax = MaxAbs32(x + b * kActBlock);
+  for (size_t b = begin / kActBlock, at = row * (a.k / kActBlock) + b; b < last;
+       ++b, ++at, x += kActBlock) {
+    const float amax = MaxAbs32(x);
     const float inverse = amax > kSmallest ? 127.0f / amax : 0.0f;
     const float scale = amax > kSmallest ? amax / 127.0f : 0.0f;
+    const size_t tile = (row / 16 * (a.k / kActBlock) + b) * 16 + row % 16;
     int32_t sum = 0;
     for (size_t h = 0; h < 2; ++h) {
-      const size_t k = b * kActBlock + 16 * h;
-      const auto pair = PairSums(Round16(x + k, inverse, q + k));
+      const auto rounded = Round16(x + 16 * h, inverse, q + b * kActBlock + 16 * h);
+      // From the register: a wider load of what was just stored waits until both stores have left
+      // for the cache (80 % of this function's time on a Xeon).
+      if (a.tile_q != nullptr) hn::StoreU(rounded, d8, a.tile_q + tile * kActBlock + 16 * h);
+      const auto pair = PairSums(rounded);
       const int32_t s = static_cast<int16_t>(hn::GetLane(pair)) + hn::ExtractLane(pair, 1);
       a.neg_pair[2 * at + h] = hn::GetLane(hn::BitCast(d32, hn::Neg(pair)));
       a.sum16[2 * at + h] = static_cast<int16_t>(s);
@@ -72,11 +76,7 @@ void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row, size_t 
     a.scale[at] = scale;
     a.scaled_sum[at] = scale * static_cast<float>(sum);
     a.neg_sum[at] = -sum;
-    if (a.tile_q != nullptr) {
-      const size_t tile = (row / 16 * (a.k / kActBlock) + b) * 16 + row % 16;
-      memcpy(a.tile_q + tile * kActBlock, q + b * kActBlock, kActBlock);
-      a.tile_scale[tile] = scale;
-    }
+    if (a.tile_q != nullptr) a.tile_scale[tile] = scale;
   }
 }
 

@@ -48,8 +48,8 @@ inline ActView ActRows(const ActView& a, size_t first, size_t count) {
           tiles ? a.tile_scale + b32 : nullptr};
 }
 
-// Quantises values [begin, end) of one row x[k] (finite floats; multiples of 32) into row `row` of
-// `a`. Blocks do not depend on each other; same bytes on every target.
+// Quantises values [begin, end) (multiples of 32) of a row, given as x[end - begin] (finite
+// floats), into row `row` of `a`. Blocks do not depend on each other; same bytes on every target.
 void QuantisePart(const float* x, const ActView& a, size_t row, size_t begin, size_t end);
 inline void QuantiseRow(const float* x, const ActView& a, size_t row) {
   QuantisePart(x, a, row, 0, a.k);

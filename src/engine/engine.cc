@@ -18,15 +18,10 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-constexpr size_t kFirstRows = 64;  // of prompts that a pass takes before any speed is known
+constexpr size_t kFirstScored = 64;  // rows of a pass before it is known what scoring them costs
 // Rows of logits held to score a prompt: 32 of a 262k vocabulary are 34 MB. One reading of the
 // output matrix serves them all, so more of them gain little.
 constexpr size_t kScoredAtOnce = 32;
-constexpr double kNewest = 0.3;  // weight of the last pass in the moving means
-
-void Learn(double sample, double* mean) {
-  *mean = *mean == 0 ? sample : *mean + kNewest * (sample - *mean);
-}
 
 }  // namespace
 
@@ -169,15 +164,17 @@ uint64_t Engine::ScopeOf(const Sequence& s) const {
 // As many rows of prompts as the streams that run beside them can wait for.
 size_t Engine::PrefillRows() const {
   const size_t most = runner_.chunk();
-  if (options_.max_stall_s <= 0) return most;
-  const bool streams =
-      std::any_of(running_.begin(), running_.end(), [](const Sequence* s) { return s->one_row(); });
-  if (row_s_ == 0) return streams ? std::min(most, kFirstRows) : most;
-  const bool scores = std::any_of(running_.begin(), running_.end(), [](const Sequence* s) {
+  const auto any = [&](bool (*is)(const Sequence*)) {
+    return std::any_of(running_.begin(), running_.end(), is);
+  };
+  const bool streams = any([](const Sequence* s) { return s->one_row(); });
+  const bool scores = any([](const Sequence* s) {
     return s->prompt_logprobs() != nullptr && !s->prompt_logprobs()->complete();
   });
-  if (scores && streams && scored_row_s_ == 0) return std::min(most, kFirstRows);
-  return RowsWithin(options_.max_stall_s, streams, row_s_ + (scores ? scored_row_s_ : 0), most);
+  if (options_.max_stall_s > 0 && scores && streams && scored_row_s_ == 0) {
+    return std::min(most, kFirstScored);
+  }
+  return pace_.Rows(options_.max_stall_s, streams, most, scores ? scored_row_s_ : 0);
 }
 
 // Pages for every row of the plan. False: somebody had to give up his, and the plan is another.
@@ -282,7 +279,7 @@ double Engine::ScorePrompts() {
     scored += rows.count;
   }
   const double seconds = SecondsSince(start);
-  Learn(seconds / static_cast<double>(scored), &scored_row_s_);
+  LearnMean(seconds / static_cast<double>(scored), &scored_row_s_);
   done_.prefill_s += seconds;
   done_.last_step_s += seconds;
   return seconds;
@@ -326,18 +323,11 @@ void Engine::LearnSpeed(double seconds) {
   ++done_.step_sizes[std::min<size_t>(std::bit_width(rows - 1), kStepSizes - 1)];
   done_.last_step_s = seconds;
   (plan_.decode ? done_.decode_s : done_.prefill_s) += seconds;
-  if (plan_.decode) return Learn(seconds, &decode_step_s_);
   size_t prompt_rows = 0;
   for (const BatchSegment& segment : plan_.segments) {
     if (segment.rows > 1) prompt_rows += segment.rows;
   }
-  // A few rows cost what reading the weights costs, which the streams beside them pay for: their
-  // rate says nothing about more of them.
-  if (prompt_rows >= 16) Learn(seconds / static_cast<double>(rows), &row_s_);
-  if (prompt_rows > 0 && prompt_rows < 16 && rows > prompt_rows) {
-    const double own_s = std::max(seconds - decode_step_s_, 0.0);
-    Learn(own_s / static_cast<double>(prompt_rows), &row_s_);
-  }
+  pace_.Learn(seconds, rows, prompt_rows);
 }
 
 // When the end of the prompt was computed, and where an earlier prompt parted from this one.

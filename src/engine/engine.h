@@ -109,12 +109,12 @@ class Engine {
   std::deque<Sequence*> waiting_;   // in order of arrival; preempted ones in front
   std::vector<Sequence*> running_;  // in order of arrival
   StepPlan plan_;
-  std::vector<float> logits_;             // [sampled][vocab]
-  std::vector<float> largest_;            // [sampled][LogitBlocks(vocab)]
-  std::vector<float> hidden_;             // [plan_.hidden_rows][dim]
-  EngineSnapshot done_;                   // the counters of it
-  double row_s_ = 0, decode_step_s_ = 0;  // moving means: one row of a prompt, a pure decode pass
-  double scored_row_s_ = 0;  // the same: what a row costs more whose log-probability is wanted
+  std::vector<float> logits_;   // [sampled][vocab]
+  std::vector<float> largest_;  // [sampled][LogitBlocks(vocab)]
+  std::vector<float> hidden_;   // [plan_.hidden_rows][dim]
+  EngineSnapshot done_;         // the counters of it
+  PrefillPace pace_;
+  double scored_row_s_ = 0;  // moving mean: what a row costs more whose log-probability is wanted
 
   PassMeter meter_;
   PassCeilings ceilings_;

@@ -45,12 +45,16 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
   s.cache_bytes = static_cast<double>(machine.l3_bytes);
   s.barrier_us = rate(kBarrierTime);
   s.row_ns = rate(kRowTime);
+  s.gate_ns = rate(kGateTime);
   for (const ModelWork::Kernel& k : model.kernels()) {
     const KernelId id{k.format, k.panels};
     KernelSpeed speed;
     speed.stream_gb_s = rate(StreamRate(id));
-    for (const size_t rows : kRateRows) {
-      if (const double gmac_s = rate(MultiplyRate(id, rows)); gmac_s > 0) {
+    for (const size_t rows : kCacheRows) {
+      speed.best_gmac_s = std::max(speed.best_gmac_s, rate(MultiplyRate(id, rows)));
+    }
+    for (const size_t rows : kProductRows) {
+      if (const double gmac_s = rate(ProductRate(id, rows)); gmac_s > 0) {
         speed.gmac_s.emplace_back(static_cast<double>(rows), gmac_s);
       }
     }
@@ -69,6 +73,7 @@ MachineSpeed SpeedOf(const ModelWork& model, const Device& device) {
   const double gmac_s = 1e3 * device.tops / 2;
   KernelSpeed kernel;
   kernel.stream_gb_s = kDeviceReadShare * device.bandwidth_gb_s;
+  kernel.best_gmac_s = gmac_s;
   if (gmac_s > 0) kernel.gmac_s.emplace_back(1, gmac_s);
   s.kernels.assign(model.kernels().size(), kernel);
   s.compute_share = kDeviceComputeShare;

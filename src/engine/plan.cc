@@ -21,8 +21,6 @@ class Simulation {
   Simulation(const ModelWork& model, const MachineSpeed& speed, const Workload& w)
       : model_(model), speed_(speed), w_(w), requests_(std::max<size_t>(1, w.concurrency)) {
     most_ = w.max_sequences > 0 ? w.max_sequences : requests_.size();
-    const size_t rows = std::min(w.chunk, w.prompt);
-    row_s_ = PassSeconds({RowRange{0, rows}}, 1) / static_cast<double>(rows);
   }
 
   std::vector<Simulated> Run() {
@@ -52,9 +50,7 @@ class Simulation {
       if (Streams(requests_[i])) rows.emplace_back(i, 1);
     }
     room -= rows.size();
-    size_t prompt_rows =
-        w_.max_stall_s > 0 ? RowsWithin(w_.max_stall_s, streams > 0, row_s_, w_.chunk) : w_.chunk;
-    prompt_rows = std::min(prompt_rows, room);
+    size_t prompt_rows = std::min(pace_.Rows(w_.max_stall_s, streams > 0, w_.chunk), room);
     for (const size_t i : running) {
       if (prompt_rows == 0) break;
       if (Streams(requests_[i])) continue;
@@ -75,7 +71,14 @@ class Simulation {
       ranges.push_back({requests_[i].computed + steps / 2, n});
       sampled += requests_[i].computed + n >= w_.prompt;
     }
-    now_ += static_cast<double>(steps) * PassSeconds(ranges, sampled);
+    const double seconds = PassSeconds(ranges, sampled);
+    now_ += static_cast<double>(steps) * seconds;
+    size_t all = 0, of_prompts = 0;
+    for (const RowRange& range : ranges) {
+      all += range.rows;
+      if (range.rows > 1) of_prompts += range.rows;
+    }
+    for (size_t i = 0; i < steps; ++i) pace_.Learn(seconds, all, of_prompts);
     for (const auto& [i, n] : rows) {
       Simulated& r = requests_[i];
       r.computed += n * steps;
@@ -100,7 +103,8 @@ class Simulation {
   const Workload w_;
   std::vector<Simulated> requests_;
   size_t most_ = 1;
-  double row_s_ = 0, now_ = 0;
+  PrefillPace pace_;
+  double now_ = 0;
 };
 
 double PerSecond(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }

@@ -49,14 +49,35 @@ void StepPlan::Add(Sequence& sequence, size_t rows) {
   decode = decode && sequence.decoding() && rows == 1;
 }
 
-size_t RowsWithin(double max_stall_s, bool streams, double row_s, size_t most) {
+void LearnMean(double sample, double* mean) {
+  constexpr double kNewest = 0.3;
+  *mean = *mean == 0 ? sample : *mean + kNewest * (sample - *mean);
+}
+
+void PrefillPace::Learn(double seconds, size_t rows, size_t prompt_rows) {
+  if (prompt_rows == 0) return LearnMean(seconds, &step_s_);
+  const size_t streams = rows - prompt_rows;
+  // A few rows cost what reading the weights costs, and say nothing about more of them.
+  if (streams == 0 && prompt_rows < 16) return;
+  // The streams' own step is taken off: shared among the rows it would make each of them look
+  // dearer the fewer they are, and fewer still would be taken the next time. Never more than half
+  // of the time, since few rows cost little beside that step, and many more.
+  const double whole_s = seconds / static_cast<double>(rows);
+  const double own_s = (seconds - step_s_) / static_cast<double>(prompt_rows);
+  LearnMean(streams == 0 ? whole_s : std::max(own_s, whole_s / 2), &row_s_);
+}
+
+size_t PrefillPace::Rows(double max_stall_s, bool streams, size_t most, double extra_s) const {
   constexpr double kQuietStalls = 4;
-  constexpr size_t kLeastRows = 4;
+  constexpr size_t kLeastRows = 4, kFirstRows = 64;
+  if (max_stall_s <= 0) return most;
+  if (row_s_ == 0) return streams ? std::min(most, kFirstRows) : most;
   // On top of the step that the streams take anyway: taken off it, streams that are slower than the
   // budget would let no prompt in.
   const double budget = streams ? max_stall_s : max_stall_s * kQuietStalls;
-  const double rows = std::clamp(budget / row_s, static_cast<double>(std::min(kLeastRows, most)),
-                                 static_cast<double>(most));
+  const double rows =
+      std::clamp(budget / (row_s_ + extra_s), static_cast<double>(std::min(kLeastRows, most)),
+                 static_cast<double>(most));
   const auto whole = static_cast<size_t>(rows);
   return whole > 32 ? whole / 32 * 32 : whole;
 }

@@ -38,10 +38,22 @@ struct StepPlan {
   Batch batch() const { return {tokens, segments, logit_rows, hidden_rows}; }
 };
 
-// Rows of prompts that a pass takes while a budget of --max-stall-ms holds, `row_s` each, `most` at
-// most: a few at least, or no prompt would ever get in, and whole tiles. `streams`: somebody
-// decodes beside them; without, a pass may take longer, but a newcomer waits for its end.
-size_t RowsWithin(double max_stall_s, bool streams, double row_s, size_t most);
+// How many rows of prompts a pass takes while a budget of --max-stall-ms holds, from what passes
+// took before: a step of the streams alone, and each row of a prompt on top of it.
+class PrefillPace {
+ public:
+  // A pass of `rows`, of which `prompt_rows` (0: a step of streams alone) were of prompts.
+  void Learn(double seconds, size_t rows, size_t prompt_rows);
+  // Rows for the next pass, `most` at most, each with `extra_s` of other work: a few at least, or
+  // no prompt would ever get in, and whole tiles. `streams`: somebody decodes beside them; without,
+  // a pass may take longer, but a newcomer waits for its end.
+  size_t Rows(double max_stall_s, bool streams, size_t most, double extra_s = 0) const;
+
+ private:
+  double step_s_ = 0, row_s_ = 0;  // moving means; 0: not known
+};
+// Moves the mean towards a sample; 0: none yet.
+void LearnMean(double sample, double* mean);
 
 // Fills the plan from the running sequences: every decode row that max_rows has room for, then at
 // most prefill_rows of prompts. False: nothing to do.

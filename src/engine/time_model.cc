@@ -116,6 +116,7 @@ void ModelWork::Count() {
     const size_t index = KernelOf(w);
     if (index == kernels_.size()) {
       kernels_.push_back({w.format, w.panels, w.exact, w.dots_bf16});
+      kernels_.back().value_bytes = BytesOf(w) / static_cast<double>(w.experts * w.rows * w.k);
     }
     Kernel& kernel = kernels_[index];
     const double macs = static_cast<double>(w.rows * w.k), bytes = BytesOf(w);
@@ -225,9 +226,7 @@ double Over(double amount, double giga_rate) {
 double ComputeRoof(const PassWork& work, const MachineSpeed& speed) {
   double seconds = Over(work.attention_macs, speed.attention_gmac_s);
   for (size_t i = 0; i < work.matrix_macs.size() && i < speed.kernels.size(); ++i) {
-    double best = 0;
-    for (const auto& [rows, rate] : speed.kernels[i].gmac_s) best = std::max(best, rate);
-    seconds += Over(work.matrix_macs[i], best);
+    seconds += Over(work.matrix_macs[i], speed.kernels[i].best_gmac_s);
   }
   return seconds;
 }
@@ -260,9 +259,18 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
   const double read_gb_s = cached ? speed.cache_gb_s : speed.read_gb_s;
   for (size_t i = 0; i < work.matrix_macs.size() && i < speed.kernels.size(); ++i) {
     const KernelSpeed& kernel = speed.kernels[i];
-    const double stream = kernel.stream_gb_s > 0 && !cached ? kernel.stream_gb_s : read_gb_s;
-    time.weights_s += std::max(Over(work.matrix_bytes[i], stream),
-                               Over(work.matrix_macs[i], speed.compute_share * kernel.GmacsAt(n)));
+    const double macs = work.matrix_macs[i], bytes = work.matrix_bytes[i];
+    // A weight that is read is multiplied with so many rows, on average.
+    const double each = bytes > 0 ? macs * model.kernels()[i].value_bytes / bytes : n;
+    const double stream = kernel.stream_gb_s > 0 ? kernel.stream_gb_s : speed.read_gb_s;
+    double seconds =
+        std::max(Over(bytes, stream), Over(macs, speed.compute_share * kernel.GmacsAt(each)));
+    // These rates are of weights from memory.
+    if (cached) {
+      const double from_cache = Over(bytes, speed.cache_gb_s);
+      seconds = std::max(from_cache, seconds - Over(bytes, speed.read_gb_s) + from_cache);
+    }
+    time.weights_s += seconds;
   }
   const double prompt_macs = work.attention_macs - work.row_attention_macs;
   time.attention_s = Over(prompt_macs, speed.compute_share * speed.attention_gmac_s);
@@ -271,15 +279,18 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
         std::max(Over(work.row_attention_macs, speed.compute_share * speed.row_attention_gmac_s),
                  Over(work.kv_bytes, read_gb_s));
   }
-  // Two norms, the attention's and the MLP's output quantised, rotations, activation and two
-  // residual sums: values per row and layer, each about as dear as one normed and quantised.
+  // Two norms, the attention's output quantised, rotations and two residual sums: values per row
+  // and layer, each about as dear as one normed and quantised. The MLP's activated in its tiles.
   const size_t ffn =
       c.moe.experts > 0 ? c.moe.used * c.moe.ffn_dim + c.moe.shared_ffn_dim : c.ffn_dim;
-  const double values = static_cast<double>(c.layers) *
-                        static_cast<double>(3 * c.dim + c.q_dim() + c.k_dim() + 2 * ffn);
-  // Few rows are normed by every thread for itself.
-  const double sharing = static_cast<double>(rows > kPrivateRows ? speed.threads : 1);
-  time.rows_s = 1e-9 * speed.row_ns * values * n / sharing;
+  const auto layers = static_cast<double>(c.layers);
+  const double normed = layers * static_cast<double>(4 * c.dim + c.q_dim() + c.k_dim());
+  const double gated = layers * static_cast<double>(ffn);
+  // Few rows are normed by every thread for itself; tiles are always shared.
+  const auto threads = static_cast<double>(speed.threads);
+  time.rows_s = 1e-9 * n *
+                (speed.row_ns * normed / (rows > kPrivateRows ? threads : 1) +
+                 speed.gate_ns * gated / threads);
   time.barriers_s = 1e-6 * speed.barrier_us * static_cast<double>(model.Barriers(rows));
   return time;
 }

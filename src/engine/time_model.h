@@ -53,6 +53,7 @@ class ModelWork {
     double macs = 0;         // per row: layers, the chosen experts
     double output_macs = 0;  // per row whose logits are made
     double dense_bytes = 0, expert_bytes = 0, output_bytes = 0;  // expert: all of them
+    double value_bytes = 0;                                      // of one weight
   };
 
   ModelWork(const Config& config, const Weights& weights);
@@ -100,7 +101,9 @@ class ModelWork {
 // How fast one kernel is on all threads of a machine.
 struct KernelSpeed {
   double stream_gb_s = 0;  // one row, weights from memory
-  // 1e9 MAC/s from the caches, by rows of a product; rows ascending. Empty: not known.
+  double best_gmac_s = 0;  // 1e9 MAC/s from the caches: the roof; 0: not known
+  // 1e9 MAC/s of products whose weights come from memory, by rows; rows ascending. Empty: not
+  // known.
   std::vector<std::pair<double, double>> gmac_s;
 
   double GmacsAt(double rows) const;  // between two counts by their logarithm; 0: not known
@@ -115,6 +118,7 @@ struct MachineSpeed {
   double row_attention_gmac_s = 0;         // single rows
   double barrier_us = 0;
   double row_ns = 0;         // one value normed and quantised, on one thread
+  double gate_ns = 0;        // one value of an MLP activated and quantised, on one thread
   double compute_share = 1;  // of the rates of multiply-adds to expect
   int threads = 1;
 };
@@ -125,7 +129,8 @@ double RoofSeconds(const PassWork& work, const MachineSpeed& speed);
 bool ComputeBinds(const PassWork& work, const MachineSpeed& speed);
 
 // The time a pass is expected to take: each kernel's weights at the speed it streams them, or its
-// multiply-adds at its rate for so many rows if that is longer; attention; row-wise work; barriers.
+// multiply-adds at the rate of products of so many rows if that is longer (of a mixture, the rows
+// that an expert gets); attention; row-wise work; barriers.
 struct PassTime {
   double weights_s = 0, attention_s = 0, rows_s = 0, barriers_s = 0;
   double total() const { return weights_s + attention_s + rows_s + barriers_s; }

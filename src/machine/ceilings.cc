@@ -14,11 +14,17 @@ namespace json = boost::json;
 constexpr char kSection[] = "ceilings";
 constexpr size_t kMostNames = 512;
 
-bool IsTime(const std::string& name) { return name == kBarrierTime || name == kRowTime; }
+bool IsTime(const std::string& name) {
+  return name == kBarrierTime || name == kRowTime || name == kGateTime;
+}
 
 Status BadHistory(const std::string& name) {
   return Status(StatusCode::kCorrupt, "ceilings: expected rates above 0 for " + name +
                                           "; remove the file or run sluice machine --measure");
+}
+
+std::string RateAt(const char* what, const KernelId& id, size_t rows) {
+  return std::string(what) + id.format->name + (id.panels ? "." : ".rows.") + std::to_string(rows);
 }
 
 }  // namespace
@@ -28,10 +34,8 @@ std::string CacheRate(int level) { return "read.L" + std::to_string(level); }
 std::string StreamRate(const KernelId& id) {
   return std::string(kStreamPrefix) + id.format->name + (id.panels ? "" : ".rows");
 }
-std::string MultiplyRate(const KernelId& id, size_t rows) {
-  return std::string("multiply.") + id.format->name + (id.panels ? "." : ".rows.") +
-         std::to_string(rows);
-}
+std::string MultiplyRate(const KernelId& id, size_t rows) { return RateAt("multiply.", id, rows); }
+std::string ProductRate(const KernelId& id, size_t rows) { return RateAt("product.", id, rows); }
 std::string AttentionRate(const AttentionId& id, bool prompt) {
   return std::string(prompt ? "attention." : "row_attention.") + KvTypeName(id.shape.type) + "." +
          std::to_string(id.shape.key_dim) + "x" + std::to_string(id.shape.value_dim) +
@@ -42,6 +46,11 @@ std::optional<double> Ceilings::Now(const std::string& name) const {
   const auto found = rates.find(name);
   if (found == rates.end() || found->second.values.empty()) return std::nullopt;
   return found->second.values.back();
+}
+
+bool Ceilings::MeasuredSince(const std::string& name, int64_t since) const {
+  const auto found = rates.find(name);
+  return found != rates.end() && found->second.at >= since;
 }
 
 std::optional<double> Ceilings::Good(const std::string& name) const {
@@ -132,16 +141,17 @@ CeilingList AllCeilings() {
   return list;
 }
 
-CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings) {
+CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings, int64_t since) {
+  const auto has = [&](const std::string& name) { return ceilings.MeasuredSince(name, since); };
   CeilingList lacking;
-  lacking.memory = list.memory && !(ceilings.Now(kReadRate) && ceilings.Now(kBarrierTime) &&
-                                    ceilings.Now(kRowTime));
-  lacking.caches = list.caches && !ceilings.Now(CacheRate(1)) && !ceilings.Now(CacheRate(2));
+  lacking.memory =
+      list.memory && !(has(kReadRate) && has(kBarrierTime) && has(kRowTime) && has(kGateTime));
+  lacking.caches = list.caches && !has(CacheRate(1)) && !has(CacheRate(2));
   for (const KernelId& id : list.kernels) {
-    if (!ceilings.Now(StreamRate(id))) lacking.kernels.push_back(id);
+    if (!has(ProductRate(id, kProductRows[0]))) lacking.kernels.push_back(id);
   }
   for (const AttentionId& id : list.attention) {
-    if (!ceilings.Now(AttentionRate(id, true)) || !ceilings.Now(AttentionRate(id, false))) {
+    if (!has(AttentionRate(id, true)) || !has(AttentionRate(id, false))) {
       lacking.attention.push_back(id);
     }
   }

@@ -25,8 +25,10 @@
 
 namespace sluice {
 
-// Rows of a product at which kernels are measured: one, few (from the panels themselves), many.
-inline constexpr size_t kRateRows[] = {1, 4, 8, 16, 48, 64, 256};
+// Rows at which kernels are measured. In the caches: one and many, what they can do. As products
+// with weights from memory, what to expect: where kernels change between one and many.
+inline constexpr size_t kCacheRows[] = {1, 256};
+inline constexpr size_t kProductRows[] = {2, 4, 8, 16, 48, 64, 128, 512};
 
 // How a kernel gets at its weights: the names of its rates.
 struct KernelId {
@@ -41,16 +43,18 @@ struct AttentionId {
   size_t group = 1;
 };
 
-// Names of rates, all GB/s or 1e9 multiply-adds per second but for the last two.
+// Names of rates, all GB/s or 1e9 multiply-adds per second but for the times at the end.
 inline constexpr char kReadRate[] = "read";  // from memory
 std::string NodeRate(int node);              // "read.node1": its own workers, all nodes at once
 std::string CacheRate(int level);            // "read.L2"
 inline constexpr char kStreamPrefix[] = "stream.";  // of every StreamRate
 std::string StreamRate(const KernelId& id);  // "stream.Q4_K", "stream.Q4_K.rows": bytes of weights
-std::string MultiplyRate(const KernelId& id, size_t rows);      // "multiply.Q4_K.256"
+std::string MultiplyRate(const KernelId& id, size_t rows);  // "multiply.Q4_K.256": in the caches
+std::string ProductRate(const KernelId& id, size_t rows);   // "product.Q4_K.8": from memory
 std::string AttentionRate(const AttentionId& id, bool prompt);  // "attention.bf16.64x64.4"
 inline constexpr char kBarrierTime[] = "barrier_us";
-inline constexpr char kRowTime[] = "row_ns";  // one value normed and quantised, one thread
+inline constexpr char kRowTime[] = "row_ns";    // one value normed and quantised, one thread
+inline constexpr char kGateTime[] = "gate_ns";  // one value activated and quantised, one thread
 
 class Ceilings {
  public:
@@ -62,7 +66,8 @@ class Ceilings {
 
   // The newest value; none: never measured.
   std::optional<double> Now(const std::string& name) const;
-  // 95th percentile of the history; of times (barrier_us, row_ns) the 5th: what is good.
+  bool MeasuredSince(const std::string& name, int64_t since) const;
+  // 95th percentile of the history; of times (barrier_us, row_ns, gate_ns) the 5th: what is good.
   std::optional<double> Good(const std::string& name) const;
   void Add(const std::string& name, double value, int64_t at);
 
@@ -87,11 +92,12 @@ struct CeilingList {
   bool caches = false;  // and nodes
   std::vector<KernelId> kernels;
   std::vector<AttentionId> attention;
+  bool empty() const { return !memory && !caches && kernels.empty() && attention.empty(); }
 };
 // Everything `sluice machine` shows: every format with a kernel of its own, held as by default.
 CeilingList AllCeilings();
-// Without what `ceilings` has.
-CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings);
+// Without what `ceilings` has, measured at `since` (seconds of the epoch) or later.
+CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings, int64_t since = 0);
 
 // Measures the list now and adds it to `ceilings`; under 3 s for AllCeilings. Error: no memory for
 // a buffer larger than the caches.

@@ -15,9 +15,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kRows = 64;  // of the matrix, per worker: four panels
-// Weights that a worker streams at a time, and how many of these lie between two barriers: as in a
-// decode step, where whoever loses his CPU meanwhile is waited for at each.
-constexpr size_t kStreamBytes = size_t{64} << 10, kMatrixTiles = 64;
+// A product as the model's passes do it (src/model/ops.cc): few tokens take a stretch of weights at
+// a time, many a tile of columns that is copied to its place; after each matrix a barrier, where
+// whoever lost his CPU meanwhile is waited for.
+constexpr size_t kStreamBytes = size_t{64} << 10, kMatrixRows = 2048;
+constexpr size_t kFewTokens = 8, kManyTokensTile = 32;
 
 // Not zeros, which a kernel might like too much, and far from denormals.
 float Value(size_t i) { return static_cast<float>(i * 2654435761u % 2048) / 1024 - 1; }
@@ -171,50 +173,64 @@ Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape
   });
 }
 
-Result<double> MeasureStreamRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
-                                 double seconds) {
+Result<double> MeasureProductRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
+                                  size_t tokens, double seconds) {
   const KernelMatrix& m = matrix;
   threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
+  const bool few = tokens <= kFewTokens;
+  const size_t stretch = kStreamBytes / m.format->RowBytes(m.k) / kPanelRows * kPanelRows;
+  const size_t tile = few ? std::max(stretch, kPanelRows) : kManyTokensTile;
+  const size_t columns = std::min(kMatrixRows / tile * tile, m.rows / tile * tile);
+  if (columns == 0) return 0;
   const size_t row_bytes =
       m.panels ? m.k / m.format->block_values * m.format->panel_block_bytes / kPanelRows
                : m.format->RowBytes(m.k);
-  const size_t tile = std::max<size_t>(1, kStreamBytes / row_bytes / kPanelRows) * kPanelRows;
-  const size_t tiles = m.rows / tile;
-  const size_t outputs = RoundUp(tile * sizeof(float));
-  const size_t each = MatMulOperands::Bytes(m, 1) + outputs;
-  ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
-  double passes = 0, taken_s = 0;
-  bool again = tiles > 0;
+  const size_t outputs = RoundUp(tokens * columns * sizeof(float));
+  const size_t each = RoundUp(MatMulScratchBytes(m.k)) + RoundUp(tokens * tile * sizeof(float));
+  ASSIGN_OR_RETURN(const Arena arena, Arena::Create(MatMulOperands::Bytes(m, tokens) + outputs +
+                                                    each * static_cast<size_t>(team.size())));
+  auto* const out = reinterpret_cast<float*>(arena.data());
+  const MatMulOperands shared(m, tokens, 0, arena.data() + outputs);
+  uint8_t* const own = arena.data() + outputs + MatMulOperands::Bytes(m, tokens);
+  double products = -1, taken_s = 0;  // the first brings its outputs' pages, and is not counted
+  bool again = true;
   team.Run(
       [&](Worker& worker) {
-        uint8_t* const memory = arena.data() + static_cast<size_t>(worker.index()) * each;
-        const MatMulOperands own(m, 1, 0, memory + outputs);
-        MatMulArgs args = own.args;
-        args.out = reinterpret_cast<float*>(memory);
-        args.rows = args.row_end = args.out_stride = tile;
-        worker.Barrier();
-        const auto start = Clock::now();
+        MatMulArgs args = shared.args;
+        args.scratch = own + static_cast<size_t>(worker.index()) * each;
+        auto* const copy =
+            reinterpret_cast<float*>(args.scratch + RoundUp(MatMulScratchBytes(m.k)));
+        args.rows = args.row_end = tile;
+        const auto multiply = [&](const uint8_t* weights, size_t column) {
+          args.weights = weights;
+          args.out = few ? out + column : copy;
+          args.out_stride = few ? columns : tile;
+          m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
+          for (size_t t = 0; !few && t < tokens; ++t) {
+            std::copy_n(copy + t * tile, tile, out + t * columns + column);
+          }
+        };
+        auto start = Clock::now();
         while (again) {
-          for (size_t first = 0; first < tiles; first += kMatrixTiles) {
-            worker.ForTiles(std::min(kMatrixTiles, tiles - first), [&](size_t begin, size_t end) {
-              for (size_t t = first + begin; t < first + end; ++t) {
-                args.weights = m.weights + t * tile * row_bytes;
-                m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
+          for (size_t first = 0; again && first + columns <= m.rows; first += columns) {
+            worker.ForTiles(columns / tile, [&](size_t begin, size_t end) {
+              for (size_t t = begin; t < end; ++t) {
+                multiply(m.weights + (first + t * tile) * row_bytes, t * tile);
               }
             });
             worker.Barrier();
+            if (worker.index() == 0) {
+              if (++products == 0) start = Clock::now();
+              taken_s = std::chrono::duration<double>(Clock::now() - start).count();
+              again = products == 0 || taken_s < seconds;
+            }
+            worker.Barrier();
           }
-          if (worker.index() == 0) {
-            taken_s = std::chrono::duration<double>(Clock::now() - start).count();
-            ++passes;
-            again = taken_s < seconds;
-          }
-          worker.Barrier();
         }
       },
       threads);
-  const double bytes = static_cast<double>(tiles * tile) * static_cast<double>(row_bytes);
-  return taken_s > 0 ? 1e-9 * bytes * passes / taken_s : 0;
+  const double macs = static_cast<double>(columns * m.k) * static_cast<double>(tokens);
+  return taken_s > 0 ? 1e-9 * macs * products / taken_s : 0;
 }
 
 }  // namespace sluice

@@ -45,11 +45,13 @@ Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape
                                     double seconds = 0.1, size_t queries = 48,
                                     RateWindows windows = RateWindows::kFastest);
 
-// GB/s of weights while `threads` workers multiply one row with all of `matrix` together, over and
-// over: with a matrix larger than the caches the speed of decode at best. The mean over about
-// `seconds`, one pass at least.
-Result<double> MeasureStreamRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
-                                 double seconds = 0.05);
+// 1e9 multiply-adds per second while `threads` workers multiply `tokens` rows with 2048 rows of
+// `matrix` at a time, all together, as a pass of a model does: with a matrix larger than the
+// caches what to expect of it, weights read from memory, outputs written, barriers waited for.
+// `tokens` 1 times the bytes of a weight is the speed of decode at best. The mean over
+// about `seconds`, one product at least.
+Result<double> MeasureProductRate(ThreadTeam& team, int threads, const KernelMatrix& matrix,
+                                  size_t tokens, double seconds);
 
 }  // namespace sluice
 #endif  // SLUICE_SRC_MACHINE_KERNEL_RATE_H_

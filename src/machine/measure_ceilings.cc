@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kRead_s = 0.15, kStream_s = 0.04, kMultiply_s = 0.006, kAttention_s = 0.03;
+constexpr double kRead_s = 0.15, kStream_s = 0.04, kMultiply_s = 0.006, kProduct_s = 0.01,
+                 kAttention_s = 0.03;
 constexpr double kCache_s = 0.01, kNode_s = 0.1;
 constexpr size_t kPage = 4096, kWidth = 2048;  // k of the measured products
 constexpr uint64_t kMegabyte = 1 << 20;
@@ -99,25 +101,53 @@ double BarrierUs(ThreadTeam& team, int threads) {
   return us;
 }
 
-// One thread, a row that stays in its caches.
-Result<double> RowNs() {
-  constexpr int kTimes = 400;
-  ASSIGN_OR_RETURN(Arena arena,
-                   Arena::Create(ActBytes(1, kWidth) + 3 * kWidth * sizeof(float) + 4 * kPage));
-  float* const x = arena.Array<float>(kWidth);
+// The work on rows between products, on one thread: ns a value of a chunk's rows normed and
+// quantised, and of a tile's columns of them activated and quantised, which are far apart in
+// memory.
+struct RowTimes {
+  double norm_ns = 0, gate_ns = 0;
+};
+
+Result<RowTimes> MeasureRowTimes() {
+  constexpr size_t kRows = 512, kColumns = 32, kFfn = 4 * kWidth;
+  ASSIGN_OR_RETURN(Arena arena, Arena::Create(ActBytes(kRows, kWidth) + ActBytes(kRows, kFfn) +
+                                              (kRows + 2) * kWidth * sizeof(float) +
+                                              2 * kRows * kColumns * sizeof(float) + 8 * kPage));
+  float* const x = arena.Array<float>(kRows * kWidth);
   float* const weight = arena.Array<float>(kWidth);
-  float* const out = arena.Array<float>(kWidth);
-  for (size_t i = 0; i < kWidth; ++i) {
-    x[i] = static_cast<float>(i % 64) / 32 - 1;
-    weight[i] = 1;
+  float* const normed = arena.Array<float>(kWidth);
+  float* const gate = arena.Array<float>(kRows * kColumns);
+  float* const up = arena.Array<float>(kRows * kColumns);
+  const auto fill = [](float* to, size_t n) {
+    for (size_t i = 0; i < n; ++i) to[i] = static_cast<float>(i % 64) / 32 - 1;
+  };
+  fill(x, kRows * kWidth);
+  fill(up, kRows * kColumns);
+  std::fill_n(weight, kWidth, 1.0f);
+  const ActView in = MakeActView(arena.Allocate(ActBytes(kRows, kWidth)), kRows, kWidth);
+  const ActView hidden = MakeActView(arena.Allocate(ActBytes(kRows, kFfn)), kRows, kFfn);
+  RowTimes times;
+  for (int pass = 0; pass < 2; ++pass) {  // the first brings the pages
+    const auto start = Clock::now();
+    for (size_t row = 0; row < kRows; ++row) {
+      RmsNorm(x + row * kWidth, weight, 1e-5f, kWidth, normed);
+      QuantiseRow(normed, in, row);
+    }
+    times.norm_ns = 1e9 * SecondsSince(start) / static_cast<double>(kRows * kWidth);
+    double gate_s = 0;
+    for (size_t first = 0; first < kFfn; first += kColumns) {
+      fill(gate, kRows * kColumns);
+      const auto tile_start = Clock::now();
+      for (size_t row = 0; row < kRows; ++row) {
+        float* const at = gate + row * kColumns;
+        SiluMul(at, up + row * kColumns, kColumns, at);
+        QuantisePart(at, hidden, row, first, first + kColumns);
+      }
+      gate_s += SecondsSince(tile_start);
+    }
+    times.gate_ns = 1e9 * gate_s / static_cast<double>(kRows * kFfn);
   }
-  const ActView act = MakeActView(arena.Allocate(ActBytes(1, kWidth)), 1, kWidth);
-  const auto start = Clock::now();
-  for (int i = 0; i < kTimes; ++i) {
-    RmsNorm(x, weight, 1e-5f, kWidth, out);
-    QuantiseRow(out, act, 0);
-  }
-  return 1e9 * SecondsSince(start) / kTimes / static_cast<double>(kWidth);
+  return times;
 }
 
 class Probe {
@@ -134,8 +164,9 @@ class Probe {
   Status Memory() {
     Add(kReadRate, MeasureReadBandwidth(team_, buffer_.data(), buffer_.size(), kRead_s, decode_));
     Add(kBarrierTime, BarrierUs(team_, decode_));
-    ASSIGN_OR_RETURN(const double row_ns, RowNs());
-    Add(kRowTime, row_ns);
+    ASSIGN_OR_RETURN(const RowTimes times, MeasureRowTimes());
+    Add(kRowTime, times.norm_ns);
+    Add(kGateTime, times.gate_ns);
     return Status();
   }
 
@@ -160,13 +191,20 @@ class Probe {
         id.panels ? kWidth / id.format->block_values * id.format->panel_block_bytes / kPanelRows
                   : id.format->RowBytes(kWidth);
     m.rows = buffer_.size() / row_bytes / 64 * 64;
-    ASSIGN_OR_RETURN(const double stream, MeasureStreamRate(team_, decode_, m, kStream_s));
-    Add(StreamRate(id), stream);
-    for (const size_t rows : kRateRows) {
-      const int threads = rows > 8 ? prefill_ : decode_;
-      ASSIGN_OR_RETURN(const double rate,
-                       MeasureMatMulRate(team_, threads, m, rows, kMultiply_s, RateWindows::kAll));
+    ASSIGN_OR_RETURN(const double stream, MeasureProductRate(team_, decode_, m, 1, kStream_s));
+    Add(StreamRate(id), stream * static_cast<double>(row_bytes) / kWidth);
+    for (const size_t rows : kCacheRows) {
+      ASSIGN_OR_RETURN(const double rate, MeasureMatMulRate(team_, ThreadsFor(rows), m, rows,
+                                                            kMultiply_s, RateWindows::kAll));
       Add(MultiplyRate(id, rows), rate);
+    }
+    // Each with weights of its own, which the stream has pushed out of the caches.
+    m.rows = m.rows / std::size(kProductRows) / 64 * 64;
+    for (const size_t rows : kProductRows) {
+      ASSIGN_OR_RETURN(const double rate,
+                       MeasureProductRate(team_, ThreadsFor(rows), m, rows, kProduct_s));
+      Add(ProductRate(id, rows), rate);
+      m.weights += m.rows * row_bytes;
     }
     return Status();
   }
@@ -183,6 +221,7 @@ class Probe {
   }
 
  private:
+  int ThreadsFor(size_t rows) const { return rows > 8 ? prefill_ : decode_; }
   void Add(const std::string& name, double value) { ceilings_.Add(name, value, at_); }
 
   void Nodes() {
@@ -210,9 +249,7 @@ class Probe {
 
 Status MeasureCeilings(ThreadTeam& team, int decode_threads, int prefill_threads,
                        const CeilingList& list, Ceilings* ceilings) {
-  if (!list.memory && !list.caches && list.kernels.empty() && list.attention.empty()) {
-    return Status();
-  }
+  if (list.empty()) return Status();
   ASSIGN_OR_RETURN(const Arena buffer, Buffer(team, decode_threads));
   Probe probe(team, decode_threads, prefill_threads, buffer, ceilings);
   if (list.memory) RETURN_IF_ERROR(probe.Memory());

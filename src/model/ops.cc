@@ -241,12 +241,14 @@ void GateUpTile(Pass& pass, const MlpHalf& mlp, const PickedRows& from, size_t f
     Multiply(pass.worker, pass.ws, w.Rows(first, n), from, gate, n);
   }
   Multiply(pass.worker, pass.ws, mlp.up.Rows(up_at, n), from, up, n);
+  // Who reads int8 reads no floats, which would go to memory for nothing.
+  const bool floats = !mlp.forms.int8;
   for (size_t i = 0; i < from.count; ++i) {
     const size_t t = first_hidden + i;
-    float* const out = hidden.row(t);
-    ActivationFor(pass.config.gate, (gated ? gate : up) + i * n, gated ? up + i * n : nullptr, n,
-                  out + first);
-    hidden.Fill(mlp.forms, t, first, first + n);
+    float* const act = gated ? gate + i * n : up + i * n;
+    float* const out = floats ? hidden.row(t) + first : act;
+    ActivationFor(pass.config.gate, act, gated ? up + i * n : nullptr, n, out);
+    hidden.Fill(mlp.forms, t, first, first + n, out);
   }
 }
 

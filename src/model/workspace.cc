@@ -46,9 +46,9 @@ Input Input::Rows(size_t first, size_t count) const {
   return in;
 }
 
-void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end) const {
-  if (forms.int8) QuantisePart(row(t), act, t, begin, end);
-  if (forms.bf16) RoundToBf16(row(t) + begin, end - begin, bf16 + t * bf16_stride() + begin);
+void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const {
+  if (forms.int8) QuantisePart(values, act, t, begin, end);
+  if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * bf16_stride() + begin);
 }
 
 Input InputBuffer::View(size_t rows, size_t k) const {

@@ -29,8 +29,12 @@ struct Input {
   float* row(size_t t) const { return f32 + t * k; }
   size_t bf16_stride() const { return (k + 1) / 2 * 2; }
   // Writes values [begin, end) of row t in these forms too; for int8, multiples of 32.
-  void Fill(InputForms forms, size_t t, size_t begin, size_t end) const;
+  void Fill(InputForms forms, size_t t, size_t begin, size_t end) const {
+    Fill(forms, t, begin, end, row(t) + begin);
+  }
   void Fill(InputForms forms, size_t t) const { Fill(forms, t, 0, k); }
+  // From values[end - begin] elsewhere; the row's floats stay as they are.
+  void Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const;
   Input Rows(size_t first, size_t count) const;  // a part of the rows
 };
 

@@ -14,7 +14,7 @@ class PlanTest : public testing::Test {
  protected:
   PlanTest() : model_(*ModelWork::Of(TinyModel(TinyLlama()).Write(folder_.path("m.gguf")), false)) {
     speed_.read_gb_s = 1;
-    speed_.kernels.assign(model_.kernels().size(), {1, {{1, 10}}});
+    speed_.kernels.assign(model_.kernels().size(), {1, 10, {{1, 10}}});
     speed_.attention_gmac_s = speed_.row_attention_gmac_s = 10;
   }
   Prediction Of(const Workload& w) const { return Predict(model_, speed_, w); }

@@ -196,7 +196,7 @@ TEST(MachineSpeed, CeilingsOfASixteenGigabyteModel) {
 }
 
 TEST(KernelSpeed, BetweenTwoCountsByTheirLogarithm) {
-  const KernelSpeed k{10, {{1, 20}, {4, 60}, {16, 100}}};
+  const KernelSpeed k{10, 100, {{1, 20}, {4, 60}, {16, 100}}};
   EXPECT_DOUBLE_EQ(k.GmacsAt(1), 20);
   EXPECT_DOUBLE_EQ(k.GmacsAt(2), 40);
   EXPECT_DOUBLE_EQ(k.GmacsAt(4), 60);
@@ -208,11 +208,12 @@ TEST(KernelSpeed, BetweenTwoCountsByTheirLogarithm) {
 MachineSpeed Speed() {
   MachineSpeed s;
   s.read_gb_s = 10;
-  s.kernels = {{8, {{1, 20}, {256, 200}}}};
+  s.kernels = {{8, 200, {{1, 20}, {256, 200}}}};
   s.attention_gmac_s = 50;
   s.row_attention_gmac_s = 25;
   s.barrier_us = 1;
   s.row_ns = 1;
+  s.gate_ns = 2;
   s.threads = 2;
   return s;
 }
@@ -229,9 +230,13 @@ TEST(PredictPass, TakesTheLongerOfReadingAndMultiplying) {
   EXPECT_NEAR(RoofSeconds(work, speed), 0.8, 1e-9);
   EXPECT_FALSE(ComputeBinds(work, speed));
   work.matrix_macs = {400e9};  // 2 s with 256 rows
+  work.matrix_bytes = {400e9 * kByteAWeight / 256};
   EXPECT_NEAR(PredictPass(model, work, 256, speed).weights_s, 2, 1e-9);
   EXPECT_NEAR(RoofSeconds(work, speed), 2, 1e-9);
   EXPECT_TRUE(ComputeBinds(work, speed));
+  // The same products with an expert's share of the rows: 16 for each weight that is read.
+  work.matrix_bytes = {400e9 * kByteAWeight / 16};
+  EXPECT_NEAR(PredictPass(model, work, 256, speed).weights_s, 400 / 110.0, 1e-6);
 }
 
 TEST(PredictPass, AddsAttentionRowsAndBarriers) {
@@ -244,9 +249,10 @@ TEST(PredictPass, AddsAttentionRowsAndBarriers) {
   const PassTime time = PredictPass(model, work, 1, Speed());
   EXPECT_NEAR(time.attention_s, 2, 1e-9);
   EXPECT_NEAR(time.barriers_s, 1e-6 * (2 * 5 + 2), 1e-12);
-  // Values of a row: 2 layers x (3 x 64 + 128 + 64 + 2 x 128), by one thread.
-  EXPECT_NEAR(time.rows_s, 1e-9 * 2 * 640, 1e-15);
-  EXPECT_NEAR(PredictPass(model, work, 4, Speed()).rows_s, 4 * time.rows_s / 2, 1e-15);
+  // Values of a row: 2 layers x (4 x 64 + 128 + 64) by every thread, 2 x 128 shared, 2 ns each.
+  EXPECT_NEAR(time.rows_s, 1e-9 * 2 * (448 + 2 * 128 / 2), 1e-15);
+  EXPECT_NEAR(PredictPass(model, work, 4, Speed()).rows_s, 1e-9 * 4 * 2 * (448 + 2 * 128) / 2,
+              1e-15);
   work.kv_bytes = work.bytes = 30e9;  // reading them takes longer than multiplying
   EXPECT_NEAR(PredictPass(model, work, 1, Speed()).attention_s, 4, 1e-9);
 }

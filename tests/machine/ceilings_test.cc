@@ -41,6 +41,7 @@ TEST(Ceilings, NamesOfRates) {
   EXPECT_EQ(StreamRate(rows), "stream.Q4_K.rows");
   EXPECT_EQ(MultiplyRate(panels, 256), "multiply.Q4_K.256");
   EXPECT_EQ(MultiplyRate(rows, 1), "multiply.Q4_K.rows.1");
+  EXPECT_EQ(ProductRate(panels, 8), "product.Q4_K.8");
   const AttentionId id{{64, 32, KvType::kQ8}, 4};
   EXPECT_EQ(AttentionRate(id, true), "attention.q8.64x32");
   EXPECT_EQ(AttentionRate(id, false), "row_attention.q8.64x32.4");
@@ -112,13 +113,17 @@ TEST(Ceilings, OnlyWhatIsLackingIsMeasured) {
   EXPECT_TRUE(lacking.memory && lacking.caches);
   EXPECT_EQ(lacking.kernels.size(), 2u);
   EXPECT_EQ(lacking.attention.size(), 1u);
-  for (const char* name : {kReadRate, kBarrierTime, kRowTime, "read.L2", "stream.Q4_0"}) {
+  for (const char* name :
+       {kReadRate, kBarrierTime, kRowTime, kGateTime, "read.L2", "product.Q4_0.2"}) {
     c.Add(name, 1, 1);
   }
   lacking = Lacking(list, c);
   EXPECT_FALSE(lacking.memory || lacking.caches);
   ASSERT_EQ(lacking.kernels.size(), 1u);
   EXPECT_STREQ(lacking.kernels[0].format->name, "Q8_0");
+  // What was measured before is lacking too where only newer will do.
+  EXPECT_TRUE(Lacking(list, c, 2).memory);
+  EXPECT_EQ(Lacking(list, c, 2).kernels.size(), 2u);
 }
 
 TEST(Ceilings, AreMeasured) {

@@ -43,6 +43,22 @@ TEST(KernelRate, MoreThreadsThanCpusAreNoFaster) {
   EXPECT_LT(*MeasureMatMulRate(**many, 0, matrix, 8, 0.05), 8 * one_each);
 }
 
+// Widths that fill no whole tile, few and many tokens, more workers than tiles.
+TEST(KernelRate, ProductsOfFewAndOfManyTokens) {
+  auto team = ThreadTeam::Create(3);
+  const Format* format = FindFormat("Q4_0");
+  for (const size_t rows : {64u, 2112u}) {
+    const std::vector<uint8_t> bytes(rows * format->RowBytes(64));
+    for (const size_t tokens : {1u, 8u, 9u, 70u}) {
+      const KernelMatrix matrix{format, bytes.data(), false, false, rows, 64};
+      const Result<double> rate = MeasureProductRate(**team, 3, matrix, tokens, 0);
+      ASSERT_TRUE(rate.ok());
+      // A matrix without a tile of 64 KB has no rate.
+      EXPECT_EQ(*rate > 0, rows > 64 || tokens > 8) << rows << " x " << tokens;
+    }
+  }
+}
+
 TEST(KernelRate, DecodedFloats) {
   auto team = ThreadTeam::Create(1);
   const Format* format = FindFormat("Q4_0");
