@@ -19,7 +19,7 @@ constexpr size_t kRows = 64;  // of the matrix, per worker: four panels
 // a time, many a tile of columns that is copied to its place; after each matrix a barrier, where
 // whoever lost his CPU meanwhile is waited for.
 constexpr size_t kStreamBytes = size_t{64} << 10, kMatrixRows = 2048;
-constexpr size_t kFewTokens = 8, kManyTokensTile = 32;
+constexpr size_t kFewTokens = 8, kManyTokensTile = 64;
 
 // Not zeros, which a kernel might like too much, and far from denormals.
 float Value(size_t i) { return static_cast<float>(i * 2654435761u % 2048) / 1024 - 1; }

@@ -53,7 +53,7 @@ constexpr size_t kPrivateRows = 2;
 
 // Output columns of a product that a worker computes, activates and writes at a time, where many
 // rows share them; and the most, where few do.
-constexpr size_t kTileColumns = 32;
+constexpr size_t kTileColumns = 64, kLeastTileColumns = 32;
 constexpr size_t kRelaxedTileColumns = 128;  // of a product by oneDNN
 constexpr size_t kWideTileColumns = 1024;
 // Rows that a kernel takes at once from the panels themselves: few.
