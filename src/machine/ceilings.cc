@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/machine/bandwidth.h"
 #include "src/machine/profile_file.h"
 
 namespace sluice {
@@ -16,6 +17,11 @@ constexpr size_t kMostNames = 512;
 
 bool IsTime(const std::string& name) { return name == kBarrierTime || name == kRowTime; }
 
+std::string NameOf(const KernelId& id) {
+  return std::string(id.format->name) + (id.panels ? "" : ".rows") + (id.exact ? ".exact" : "") +
+         (id.portable ? ".portable" : "");
+}
+
 Status BadHistory(const std::string& name) {
   return Status(StatusCode::kCorrupt, "ceilings: expected rates above 0 for " + name +
                                           "; remove the file or run sluice machine --measure");
@@ -25,12 +31,18 @@ Status BadHistory(const std::string& name) {
 
 std::string NodeRate(int node) { return "read.node" + std::to_string(node); }
 std::string CacheRate(int level) { return "read.L" + std::to_string(level); }
-std::string StreamRate(const KernelId& id) {
-  return std::string(kStreamPrefix) + id.format->name + (id.panels ? "" : ".rows");
+std::string ReadRate(uint64_t bytes) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  bytes = ReadProbeBytes(bytes);
+  if (bytes == MemoryProbeBytes()) return kReadRate;
+  uint64_t unit = kMegabyte;
+  while (bytes / unit >= 100) unit *= 10;
+  const uint64_t rounded = (bytes + unit / 2) / unit * unit / kMegabyte;
+  return std::string(kReadRate) + "." + std::to_string(rounded) + "MB";
 }
+std::string StreamRate(const KernelId& id) { return kStreamPrefix + NameOf(id); }
 std::string MultiplyRate(const KernelId& id, size_t rows) {
-  return std::string("multiply.") + id.format->name + (id.panels ? "." : ".rows.") +
-         std::to_string(rows);
+  return "multiply." + NameOf(id) + "." + std::to_string(rows);
 }
 std::string AttentionRate(const AttentionId& id, bool prompt) {
   return std::string(prompt ? "attention." : "row_attention.") + KvTypeName(id.shape.type) + "." +
@@ -136,9 +148,11 @@ CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings) {
   CeilingList lacking;
   lacking.memory = list.memory && !(ceilings.Now(kReadRate) && ceilings.Now(kBarrierTime) &&
                                     ceilings.Now(kRowTime));
+  lacking.streams = list.streams;
   lacking.caches = list.caches && !ceilings.Now(CacheRate(1)) && !ceilings.Now(CacheRate(2));
   for (const KernelId& id : list.kernels) {
-    if (!ceilings.Now(StreamRate(id))) lacking.kernels.push_back(id);
+    const bool streams = !list.streams || ceilings.Now(StreamRate(id));
+    if (!streams || !ceilings.Now(MultiplyRate(id, 1))) lacking.kernels.push_back(id);
   }
   for (const AttentionId& id : list.attention) {
     if (!ceilings.Now(AttentionRate(id, true)) || !ceilings.Now(AttentionRate(id, false))) {
