@@ -4,7 +4,7 @@
 Runs `sluice run --json` undisturbed and disturbed, interleaved, and compares the time a request
 took longer with what its account (`ceiling.stalls_s`) names:
 
-  quota     a CPU quota of half of the CPUs that the threads want   -> throttled
+  quota     half of one CPU for all threads together                -> throttled
   hog       a program that copies memory, on one of the CPUs        -> preempted
   disk      the weights dropped from the page cache, a slow disk    -> page_faults
   threads   twice as many threads as CPUs                           -> preempted, barrier
@@ -88,7 +88,7 @@ class Group:
 
 class Quota:
     def __init__(self, options):
-        quota = int(options.quota / 100 * options.threads * 100_000)
+        quota = int(options.quota / 100 * 100_000)
         self.group = Group("cpu", [("cpu.cfs_period_us", "100000"),
                                    ("cpu.cfs_quota_us", str(quota))],
                            [("cpu.max", f"{quota} 100000")])
@@ -198,7 +198,7 @@ def main():
     parser.add_argument("--decode", type=int, default=128, help="tokens")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quota", type=float, default=50,
-                        help="percent of the threads' CPUs; less where others leave them no more")
+                        help="percent of one CPU; less where others leave no more of it")
     parser.add_argument("--tolerance", type=float, default=0.4,
                         help="how far named may be from longer, of longer (with 0.1 s on top)")
     parser.add_argument("--check", action="store_true",

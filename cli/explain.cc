@@ -77,7 +77,7 @@ std::string Bound(const RunReport& r) {
     text += share >= kNearCeiling ? " only fewer bytes, a smaller quantisation, make it faster."
                                   : Printf(" it took %.2f ms.", r.ms_per_token());
   }
-  if (share > 1.05) text += " (More than all: in cache, or the ceiling was measured low.)";
+  if (share > 1.05) text += " (More than all: the ceiling was measured low.)";
   return text;
 }
 

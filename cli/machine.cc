@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -120,8 +121,15 @@ void PrintReads(const Topology& m, const Ceilings& c, int threads, const Ink& in
   };
   std::vector<Step> steps = {{"L1 " + Cache(m.l1d_bytes), CacheRate(1)},
                              {"L2 " + Cache(m.l2_bytes), CacheRate(2)},
-                             {"L3 " + Cache(m.l3_bytes), CacheRate(3)},
-                             {"memory", kReadRate}};
+                             {"L3 " + Cache(m.l3_bytes), CacheRate(3)}};
+  // What models read a token that are small against the caches (ReadRate).
+  std::map<int, std::string> few;
+  for (const auto& [name, history] : c.rates) {
+    int megabytes = 0;
+    if (std::sscanf(name.c_str(), "read.%dMB", &megabytes) == 1) few[megabytes] = name;
+  }
+  for (const auto& [megabytes, name] : few) steps.push_back({Text("%d MB", megabytes), name});
+  steps.push_back({"memory", kReadRate});
   for (int node = 0; m.numa_nodes > 1 && node < m.numa_nodes; ++node) {
     steps.push_back({Text("  node %d", node), NodeRate(node)});
   }

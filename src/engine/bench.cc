@@ -157,8 +157,8 @@ BenchResult Bench::Finish() {
 }
 
 double Bench::ProbeBandwidth() {
-  const Result<double> gb_s =
-      MeasureReadBandwidth(runner_.team(), kBandwidthSeconds, result_.threads);
+  const Result<double> gb_s = MeasureReadBandwidth(
+      runner_.team(), kBandwidthSeconds, result_.threads, runner_.model().WeightBytesPerToken());
   return gb_s.ok() ? *gb_s : 0;
 }
 

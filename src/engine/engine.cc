@@ -260,16 +260,16 @@ double Engine::ScorePrompts() {
   SampledLogits();
   size_t most = 0, scored = 0;
   for (const StepPlan::ScoredRows& rows : plan_.scored) most = std::max(most, rows.count);
-  const auto logits =
-      std::make_unique_for_overwrite<float[]>(std::min(most, kScoredAtOnce) * vocab);
+  scored_logits_.resize(std::min(most, kScoredAtOnce) * vocab);
+  float* const logits = scored_logits_.data();
   for (const StepPlan::ScoredRows& rows : plan_.scored) {
     PromptLogprobs& prompt = *rows.sequence->mutable_prompt_logprobs();
     for (size_t done = 0, n; done < rows.count; done += n) {
       n = std::min(rows.count - done, kScoredAtOnce);
-      runner_.Logits(rows.first + done, n, {logits.get()});
+      runner_.Logits(rows.first + done, n, {logits});
       const auto score = [&](size_t begin, size_t end) {
         for (size_t i = begin; i < end; ++i) {
-          prompt.Score(prompt.next() + i, {logits.get() + i * vocab, vocab});
+          prompt.Score(prompt.next() + i, {logits + i * vocab, vocab});
         }
       };
       runner_.team().Run([&](Worker& worker) { worker.ForTiles(n, score); },
@@ -445,6 +445,7 @@ EngineSnapshot Engine::snapshot() const {
   s.kept_pages = runner_.pool().kept_only();
   s.read_bandwidth_gb_s = ceilings_.decode.read_gb_s;
   const PhaseCeilings &p = ceilings_.prefill, &d = ceilings_.decode;
+  s.row_s = p.row_s + p.logits_s;
   if (const double seconds = recent_prefill_.seconds + recent_decode_.seconds; seconds > 0) {
     const auto share = [&](double CeilingShares::* of) {
       return (SharesOf(recent_prefill_, p).*of * recent_prefill_.seconds +

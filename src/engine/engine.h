@@ -51,8 +51,9 @@ struct EngineSnapshot {
   // Passes of at most 1, 2, 4 ... tokens; the last: of more.
   std::array<uint64_t, kStepSizes> step_sizes{};
   double read_bandwidth_gb_s = 0;  // of the decode threads; 0: not measured (yet)
-  StallTimes stalls;               // of all steps; queue: of all requests
-  CeilingShares recent;            // about the last second of passes
+  double row_s = 0;   // of a row's products, logits too, in a large pass at best; 0: not measured
+  StallTimes stalls;  // of all steps; queue: of all requests
+  CeilingShares recent;  // about the last second of passes
   double recent_read_gb_s = 0;
   uint64_t throttled_periods = 0;  // that passes lost time to
 };
@@ -109,10 +110,11 @@ class Engine {
   std::deque<Sequence*> waiting_;   // in order of arrival; preempted ones in front
   std::vector<Sequence*> running_;  // in order of arrival
   StepPlan plan_;
-  std::vector<float> logits_;   // [sampled][vocab]
-  std::vector<float> largest_;  // [sampled][LogitBlocks(vocab)]
-  std::vector<float> hidden_;   // [plan_.hidden_rows][dim]
-  EngineSnapshot done_;         // the counters of it
+  std::vector<float> logits_;         // [sampled][vocab]
+  std::vector<float> largest_;        // [sampled][LogitBlocks(vocab)]
+  std::vector<float> hidden_;         // [plan_.hidden_rows][dim]
+  std::vector<float> scored_logits_;  // [rows that are scored at once][vocab]
+  EngineSnapshot done_;               // the counters of it
   PrefillPace pace_;
   double scored_row_s_ = 0;  // moving mean: what a row costs more whose log-probability is wanted
 

@@ -100,6 +100,7 @@ void EngineService::MeasureCeiling() {
   } else {
     PassCeilings ceilings = engine_->ceilings();
     ceilings.decode.read_gb_s = ceilings.prefill.read_gb_s = runner_->MeasureBandwidthAgain();
+    ceilings.decode.quiet_read_gb_s = ceilings.prefill.quiet_read_gb_s = runner_->QuietBandwidth();
     engine_->SetCeilings(ceilings);
   }
   ceiling_steps_ = engine_->snapshot().steps;

@@ -12,12 +12,47 @@ AttentionId AttentionOf(const ModelWork& model, KvType kv_type) {
   return {KvShapeOf(c, kv_type), std::max<size_t>(1, c.heads / std::max<size_t>(1, c.kv_heads))};
 }
 
+KernelId IdOf(const ModelWork::Kernel& k) {
+  const bool portable = k.format->dots_bf16 && MultipliesBf16() && !k.dots_bf16 && !k.exact;
+  return {k.format, k.panels, k.exact, portable};
+}
+
+// `few`, `many`: what the rates of decode's and of prefill's threads are scaled by.
+PhaseCeilings Roofs(const ModelWork& model, const MachineSpeed& speed, double few, double many) {
+  PhaseCeilings c;
+  for (size_t i = 0; i < model.kernels().size(); ++i) {
+    const ModelWork::Kernel& k = model.kernels()[i];
+    double one = 0, best = 0;
+    for (const auto& [rows, rate] : speed.kernels[i].gmac_s) {
+      const double here = rate * (rows > kDecodeRateRows ? many : few);
+      if (rows == 1) one = here;
+      best = std::max(best, here);
+    }
+    if (one == 0) return {};  // not known of all: not known
+    c.first_row_s += 1e-9 * k.macs / one;
+    c.row_s += 1e-9 * k.macs / best;
+    c.first_logits_s += 1e-9 * k.output_macs / one;
+    c.logits_s += 1e-9 * k.output_macs / best;
+  }
+  return c;
+}
+
 }  // namespace
+
+PassCeilings CeilingsFrom(const ModelWork& model, const MachineSpeed& speed, int decode_threads,
+                          int prefill_threads) {
+  const double decode = decode_threads, prefill = prefill_threads;
+  PassCeilings c = {Roofs(model, speed, prefill / decode, 1),
+                    Roofs(model, speed, 1, decode / prefill)};
+  c.prefill.attention_gmac_s = speed.attention_gmac_s;
+  c.decode.attention_gmac_s = speed.row_attention_gmac_s;
+  return c;
+}
 
 CeilingList CeilingsOf(const ModelWork& model, KvType kv_type) {
   CeilingList list;
   for (const ModelWork::Kernel& k : model.kernels()) {
-    const KernelId id{k.format, k.panels};
+    const KernelId id = IdOf(k);
     if (std::find(list.kernels.begin(), list.kernels.end(), id) == list.kernels.end()) {
       list.kernels.push_back(id);
     }
@@ -47,7 +82,7 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
   s.row_ns = rate(kRowTime);
   s.gate_ns = rate(kGateTime);
   for (const ModelWork::Kernel& k : model.kernels()) {
-    const KernelId id{k.format, k.panels};
+    const KernelId id = IdOf(k);
     KernelSpeed speed;
     speed.stream_gb_s = rate(StreamRate(id));
     for (const size_t rows : kCacheRows) {

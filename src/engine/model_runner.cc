@@ -5,9 +5,9 @@
 #include <ctime>
 #include <vector>
 
+#include "src/engine/machine_speed.h"
 #include "src/engine/pass_work.h"
 #include "src/machine/bandwidth.h"
-#include "src/machine/ceilings.h"
 #include "src/machine/machine_profile.h"
 #include "src/machine/memory_use.h"
 #include "src/machine/topology.h"
@@ -166,66 +166,57 @@ void ModelRunner::ChooseRelaxed() {
   AppendLine(relaxed_->note(), &load_note_);
 }
 
+// The probes' buffers are no part of the peak that is reported.
+template <class Measure>
+Ceilings ModelRunner::Kept(const Measure& measure) {
+  Ceilings ceilings = KeptCeilings(ThisMachine().RunningAtOnce(decode_threads()),
+                                   ThisMachine().RunningAtOnce(prefill_threads()));
+  peak_before_probe_ = PeakRssBytes();
+  measure(&ceilings);
+  RestartPeakRss();
+  KeepCeilings(ceilings);
+  return ceilings;
+}
+
+void ModelRunner::MeasureRead(double seconds) {
+  const uint64_t bytes = model_->WeightBytesPerToken();
+  const Ceilings kept = Kept([&](Ceilings* ceilings) {
+    const Result<double> gb_s = MeasureReadBandwidth(*team_, seconds, decode_threads(), bytes);
+    if (!gb_s.ok()) return;
+    read_bandwidth_ = *gb_s;
+    ceilings->Add(ReadRate(bytes), *gb_s, std::time(nullptr));
+  });
+  quiet_bandwidth_ = kept.Good(ReadRate(bytes)).value_or(0);
+}
+
 double ModelRunner::ReadBandwidth() {
-  if (!read_bandwidth_) {
-    peak_before_probe_ = ThisProcessMemory().peak_rss_bytes;
-    const Result<double> gb_s = MeasureReadBandwidth(*team_);
-    RestartPeakRss();
-    read_bandwidth_ = gb_s.ok() ? *gb_s : 0;
-  }
-  return *read_bandwidth_;
-}
-
-namespace {
-
-// Of `threads` workers; what cannot be measured (memory is short) stays 0.
-PhaseCeilings CeilingsOf(const WorkCounter& counter, ThreadTeam& team, int threads, size_t rows) {
-  constexpr double kSeconds = 0.02;
-  PhaseCeilings c;
-  const Result<ComputeRates> one = counter.MeasureRates(team, threads, 1, kSeconds);
-  const Result<ComputeRates> many = counter.MeasureRates(team, threads, rows, kSeconds);
-  if (!one.ok() || !many.ok()) return c;
-  for (size_t i = 0; i < counter.model_work().kernels().size(); ++i) {
-    const ModelWork::Kernel& k = counter.model_work().kernels()[i];
-    c.first_row_s += 1e-9 * k.macs / one->matrix[i];
-    c.row_s += 1e-9 * k.macs / many->matrix[i];
-    c.first_logits_s += 1e-9 * k.output_macs / one->matrix[i];
-    c.logits_s += 1e-9 * k.output_macs / many->matrix[i];
-  }
-  c.attention_gmac_s = many->attention;
-  return c;
-}
-
-}  // namespace
-
-const PassCeilings& ModelRunner::MeasureCeilings() {
-  if (ceilings_) return *ceilings_;
-  constexpr size_t kManyRows = 128;
-  const WorkCounter counter(*model_, kv_type());
-  PassCeilings c;
-  c.decode = CeilingsOf(counter, *team_, decode_threads(), std::min(chunk(), kManyRows));
-  c.prefill = decode_threads() == prefill_threads()
-                  ? c.decode
-                  : CeilingsOf(counter, *team_, prefill_threads(), std::min(chunk(), kManyRows));
-  c.decode.read_gb_s = c.prefill.read_gb_s = ReadBandwidth();
-  return *(ceilings_ = c);
+  constexpr double kSeconds = 0.3;
+  if (!read_bandwidth_) MeasureRead(kSeconds);
+  return read_bandwidth_.value_or(0);
 }
 
 double ModelRunner::MeasureBandwidthAgain() {
   constexpr double kSeconds = 0.1;
-  const uint64_t peak = PeakRssBytes();
-  const Result<double> gb_s = MeasureReadBandwidth(*team_, kSeconds, options_.threads);
-  RestartPeakRss();
-  peak_before_probe_ = peak;
-  if (!gb_s.ok()) return ReadBandwidth();
-  Ceilings ceilings = KeptCeilings(options_.threads, options_.threads_batch);
-  if (read_bandwidth_ && !ceilings.Now(kReadRate)) {
-    ceilings.Add(kReadRate, *read_bandwidth_, std::time(nullptr));
-  }
-  ceilings.Add(kReadRate, *gb_s, std::time(nullptr));
-  KeepCeilings(ceilings);
-  read_bandwidth_ = ceilings.Good(kReadRate).value_or(*gb_s);
-  return *read_bandwidth_;
+  MeasureRead(kSeconds);
+  return ReadBandwidth();
+}
+
+const PassCeilings& ModelRunner::MeasureCeilings() {
+  if (ceilings_) return *ceilings_;
+  const ModelWork model(config(), model_->weights());
+  const int decode = ThisMachine().RunningAtOnce(decode_threads());
+  const int prefill = ThisMachine().RunningAtOnce(prefill_threads());
+  const Ceilings kept = Kept([&](Ceilings* ceilings) {
+    CeilingList list = CeilingsOf(model, kv_type());
+    list.memory = list.streams = false;
+    // What cannot be measured (memory is short) stays unknown.
+    (void)::sluice::MeasureCeilings(*team_, decode, prefill, list, ceilings);
+  });
+  ceilings_ = CeilingsFrom(model, SpeedHere(model, kv_type(), kept, CeilingOf::kGood, prefill),
+                           decode, prefill);
+  ceilings_->decode.read_gb_s = ceilings_->prefill.read_gb_s = ReadBandwidth();
+  ceilings_->decode.quiet_read_gb_s = ceilings_->prefill.quiet_read_gb_s = QuietBandwidth();
+  return *ceilings_;
 }
 
 uint64_t ModelRunner::PeakRssBytes() const {

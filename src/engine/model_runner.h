@@ -12,6 +12,7 @@
 
 #include "src/base/status.h"
 #include "src/engine/stats.h"
+#include "src/machine/ceilings.h"
 #include "src/machine/relaxed_matmul.h"
 #include "src/machine/team_size.h"
 #include "src/model/model.h"
@@ -62,15 +63,19 @@ class ModelRunner {
   // What was asked for and could not be had, and what --relaxed measured and took, a line each,
   // without a newline at the end.
   const std::string& load_note() const { return load_note_; }
-  // GB/s that the decode threads read from memory: the ceiling. Measured at the first call (under
-  // half a second), then remembered; 0 if it cannot be.
+  // GB/s at which the decode threads read as many bytes as a token's weights are, again and again:
+  // the ceiling (of memory; of a model that is small against the caches, of what they hold too).
+  // Measured at the first call (under half a second), kept in the history of this machine's
+  // ceilings, and remembered; 0 if it cannot be.
   double ReadBandwidth();
-  // That and the kernels' own speed with this model's matrices, of one row and of many: a quarter
-  // of a second more at the first call.
-  const PassCeilings& MeasureCeilings();
-  // Measures it again, in a third of the time, and keeps it in the history of this machine's
-  // ceilings; the good value of that history (Ceilings::Good).
+  // The good value of the history (Ceilings::Good) that ReadBandwidth keeps; 0 before it.
+  double QuietBandwidth() const { return quiet_bandwidth_; }
+  // Measures it again, in a third of the time.
   double MeasureBandwidthAgain();
+  // That and the kernels' own speed, of one row and of many: measured at the first call (about 0.1
+  // s for each format) and kept; what counts is the good value of the history (Ceilings::Good), as
+  // a kernel's speed does not swing as the memory's does.
+  const PassCeilings& MeasureCeilings();
   // The process's peak memory without the buffer of that measurement.
   uint64_t PeakRssBytes() const;
 
@@ -92,6 +97,10 @@ class ModelRunner {
   Status MakeTeam();
   Status MakePool();
   void ChooseRelaxed();
+  void MeasureRead(double seconds);
+  // Measures something into the history of this machine's ceilings for this thread set.
+  template <class Measure>
+  Ceilings Kept(const Measure& measure);
   RunnerOptions options_;
   std::unique_ptr<ThreadTeam> team_;
   TeamSize decode_size_;
@@ -104,6 +113,7 @@ class ModelRunner {
   std::string load_note_;
   int last_threads_ = 0;
   std::optional<double> read_bandwidth_;
+  double quiet_bandwidth_ = 0;
   std::optional<PassCeilings> ceilings_;
   uint64_t peak_before_probe_ = 0;
 };

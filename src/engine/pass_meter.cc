@@ -40,6 +40,7 @@ PassTotals PassMeter::Forward(const Batch& batch, bool decode, const LogitsOut& 
   t.seats = decode ? runner_.decode_threads() : runner_.prefill_threads();
   t.workers = runner_.last_threads();
   t.cpus = ThisMachine().cpus;
+  t.quota = ThisMachine().cpu_quota.value_or(0);
   t.waited_s = 1e-9 * static_cast<double>(team.wait_ns() - waited);
   t.slept_s = 1e-9 * static_cast<double>(team.slept_ns() - slept);
   t.lost_s = 1e-9 * static_cast<double>(team.lost_ns() - lost);

@@ -1,14 +1,12 @@
 #include "src/engine/pass_work.h"
 
 namespace sluice {
-namespace {}  // namespace
 
 const char* CeilingRemark(double pct, double pass_bytes, uint64_t cache_bytes) {
   constexpr double kMeasuredLowPct = 105;  // less is within what two measurements differ by
-  if (pct > 100 && pass_bytes > 0 && pass_bytes <= static_cast<double>(cache_bytes)) {
-    return "in cache";
-  }
-  return pct > kMeasuredLowPct ? "ceiling measured low" : "";
+  if (pct > kMeasuredLowPct) return "ceiling measured low";
+  return pct > 0 && pass_bytes > 0 && pass_bytes <= static_cast<double>(cache_bytes) ? "in cache"
+                                                                                     : "";
 }
 
 KernelMatrix MatrixOf(const Weight& w) {
@@ -35,14 +33,14 @@ void WorkCounter::Add(const Batch& batch, PassWork* work) const {
   counted_.Add(ranges, batch.logit_rows.size(), kv_shape_.type, work);
 }
 
-Result<ComputeRates> WorkCounter::MeasureRates(ThreadTeam& team, int threads, size_t tokens,
-                                               double seconds) const {
+Result<ComputeRates> WorkCounter::MeasureRates(ThreadTeam& team, int threads, size_t tokens) const {
+  constexpr double kSeconds = 0.12;
   ComputeRates rates;
   for (const KernelMatrix& matrix : largest_) {
-    ASSIGN_OR_RETURN(const double rate, MeasureMatMulRate(team, threads, matrix, tokens, seconds));
+    ASSIGN_OR_RETURN(const double rate, MeasureMatMulRate(team, threads, matrix, tokens, kSeconds));
     rates.matrix.push_back(rate);
   }
-  ASSIGN_OR_RETURN(rates.attention, MeasureAttentionRate(team, threads, kv_shape_, seconds));
+  ASSIGN_OR_RETURN(rates.attention, MeasureAttentionRate(team, threads, kv_shape_, kSeconds));
   return rates;
 }
 

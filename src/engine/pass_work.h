@@ -16,8 +16,9 @@
 
 namespace sluice {
 
-// Why a share of the ceiling can be above 100 %, in a few words; "" where there is nothing to
-// explain. pass_bytes: read again by every pass, 0 if the ceiling is not of bytes.
+// What to know of a share of the ceiling, in a few words: "in cache" where the last cache could
+// hold all that every pass reads again (the ceiling then is of that cache, as far as others leave
+// it to us), why it is above 100 %, or "". pass_bytes: 0 if the ceiling is not of bytes.
 const char* CeilingRemark(double pct, double pass_bytes, uint64_t cache_bytes);
 
 // A model's matrix, for the probes of src/machine.
@@ -28,8 +29,6 @@ struct ComputeRates {
   std::vector<double> matrix;  // [ModelWork::kernels()]
   double attention = 0;
 };
-
-inline constexpr double kProbeSeconds = 0.12;
 
 // Immutable after it is made; the model must outlive it.
 class WorkCounter {
@@ -43,10 +42,9 @@ class WorkCounter {
   // Adds what one Model::Forward of this batch, logits included, computes and reads.
   void Add(const Batch& batch, PassWork* work) const;
 
-  // The kernels alone, on `threads` workers, with `tokens` rows a product. `seconds` (and a little)
-  // a kernel.
-  Result<ComputeRates> MeasureRates(ThreadTeam& team, int threads, size_t tokens,
-                                    double seconds = kProbeSeconds) const;
+  // The kernels alone, on `threads` workers, with `tokens` rows a product. 0.12 s (and a little) a
+  // kernel.
+  Result<ComputeRates> MeasureRates(ThreadTeam& team, int threads, size_t tokens) const;
 
  private:
   const ModelWork counted_;

@@ -66,12 +66,15 @@ double PhaseCeilings::ComputeSeconds(const PassTotals& w) const {
 }
 
 StallTimes Attribute(const PassTotals& w, const PhaseCeilings& c) {
+  const double read_s = Ratio(w.bytes(), c.quiet_read_gb_s * 1e9);
+  const double lost_s = std::min(w.lost_s(), std::max(0.0, w.seconds - read_s));
+  const double cost = Ratio(lost_s, w.lost_s());
   StallTimes t;
-  t[Cause::kBarrier] = w.barrier_s;
-  t[Cause::kPageFaults] = w.page_faults_s;
-  t[Cause::kThrottled] = w.throttled_s;
-  t[Cause::kPreempted] = w.preempted_s;
-  const double work_s = std::max(0.0, w.seconds - w.lost_s());
+  t[Cause::kBarrier] = cost * w.barrier_s;
+  t[Cause::kPageFaults] = cost * w.page_faults_s;
+  t[Cause::kThrottled] = cost * w.throttled_s;
+  t[Cause::kPreempted] = cost * w.preempted_s;
+  const double work_s = w.seconds - lost_s;
   // Without a measured ceiling any will do, as long as nothing else is known either: bytes divide
   // the time between the two streams.
   const double matrices_s = c.MatrixSeconds(w), attention_s = c.AttentionSeconds(w);
@@ -126,6 +129,8 @@ PassTotals Losses(const TeamTime& t) {
   const double others = t.workers - 1.0;
   const int seats = std::min(std::max(t.seats, t.workers), std::max(t.cpus, 1));
   const double empty_s = std::max(0, seats - t.workers) * t.wall_s;
+  const double barred_s =
+      t.quota > 0 ? std::min(empty_s, std::max(0.0, seats - t.quota) * t.wall_s) : 0;
   const double turns_s = std::max(0, t.workers - seats) * t.wall_s;
   const double induced_s = std::min(t.slept_s, others * t.lost_s);
   const double lost_s = t.lost_s + induced_s;
@@ -135,8 +140,8 @@ PassTotals Losses(const TeamTime& t) {
   const double each = Ratio(real * lost_s, t.lost_s);  // of a second lost by one worker
   PassTotals p;
   p.barrier_s = real * barrier_s;
-  p.throttled_s = each * t.throttled_s;
-  p.preempted_s = each * t.preempted_s + empty_s;
+  p.throttled_s = each * t.throttled_s + barred_s;
+  p.preempted_s = each * t.preempted_s + empty_s - barred_s;
   p.page_faults_s = each * t.page_faults_s;
   // Readings of different clocks: never more than there was.
   const double whole = seats * t.wall_s;

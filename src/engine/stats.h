@@ -67,8 +67,9 @@ struct PassTotals {
 // What this machine could do at best with this model in one phase. Unpacking is what a pass's first
 // row costs more than the others. 0: not known.
 struct PhaseCeilings {
-  double read_gb_s = 0;
-  double first_row_s = 0, row_s = 0;        // layers' matrices
+  double read_gb_s = 0;               // in the same minute
+  double quiet_read_gb_s = 0;         // where nobody else reads: the good value of the history
+  double first_row_s = 0, row_s = 0;  // layers' matrices
   double first_logits_s = 0, logits_s = 0;  // output matrix
   double attention_gmac_s = 0;
 
@@ -80,7 +81,9 @@ struct PassCeilings {
   PhaseCeilings prefill, decode;
 };
 
-// Adds up to work.seconds.
+// Adds up to work.seconds. Where one worker can read as fast as the memory gives, the loss of
+// another costs nothing: apart from stopped_s no more than what a pass took longer than its bytes
+// at quiet_read_gb_s was lost.
 StallTimes Attribute(const PassTotals& work, const PhaseCeilings& ceilings);
 
 // Shares of the two ceilings over all of the passes' time, 0 if not known; 1 is all.
@@ -107,9 +110,10 @@ struct RequestWork {
 // How the workers spent a region's wall time, for Losses.
 struct TeamTime {
   double wall_s = 0;
-  int seats = 1;    // workers that would run if nobody disturbed them
-  int workers = 1;  // that ran; fewer while other programs keep CPUs busy
-  int cpus = 1;     // for them
+  int seats = 1;     // workers that would run if nobody disturbed them
+  int workers = 1;   // that ran; fewer while other programs keep CPUs busy
+  int cpus = 1;      // for them
+  double quota = 0;  // CPUs that the control group may use; 0: all
   // Added up over the workers.
   double waited_s = 0, slept_s = 0, lost_s = 0;
   // Of lost_s.
@@ -118,7 +122,8 @@ struct TeamTime {
 
 // The parts of the wall time that were lost, as the four of PassTotals. A worker that has no CPU
 // makes others sleep in the next barrier: as much of their sleep as that can explain is its loss
-// and no barrier's. A seat left empty because of other programs is theirs. Where more workers than
+// and no barrier's. A seat left empty is the quota's where that is for
+// fewer CPUs, and else other programs'. Where more workers than
 // CPUs take turns, each other's turns are no loss of time; what is lost is what the CPUs were not
 // used for.
 PassTotals Losses(const TeamTime& time);

@@ -14,9 +14,11 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kPage = 4096, kLine = 64;
 constexpr uint64_t kMegabyte = 1 << 20;
-constexpr int kMinPasses = 3;
+constexpr double kFirstBytes = 16 * kMegabyte, kMostAgain = 1e4;
+constexpr int kMinWindows = 8;  // four with prefetching, four without
+constexpr double kWindow_s = 0.02;
 
 double Seconds() {
   using Clock = std::chrono::steady_clock;
@@ -24,14 +26,25 @@ double Seconds() {
 }
 
 // 0: too little memory is free.
-size_t BufferBytes() {
-  const uint64_t caches = ThisMachine().l3_bytes;
-  const uint64_t wanted = std::clamp<uint64_t>(4 * caches, 256 * kMegabyte, 2048 * kMegabyte);
-  const uint64_t bytes = std::min(wanted, AvailableMemoryBytes() / 8) / kPage * kPage;
-  return bytes >= std::max<uint64_t>(caches, 8 * kMegabyte) ? bytes : 0;
+uint64_t BufferBytes(uint64_t bytes) {
+  const uint64_t wanted = ReadProbeBytes(bytes);
+  const uint64_t least =
+      std::min(wanted, std::max<uint64_t>(ThisMachine().LastCacheBytes(), 8 * kMegabyte));
+  const uint64_t found = std::min(wanted, AvailableMemoryBytes() / 8);
+  return found >= least ? found / kPage * kPage : 0;
 }
 
 }  // namespace
+
+uint64_t MemoryProbeBytes() {
+  const uint64_t caches = ThisMachine().LastCacheBytes();
+  return std::clamp<uint64_t>(4 * caches, 256 * kMegabyte, 2048 * kMegabyte);
+}
+
+uint64_t ReadProbeBytes(uint64_t bytes) {
+  const uint64_t memory = MemoryProbeBytes();
+  return bytes == 0 ? memory : std::clamp(bytes, 16 * kMegabyte, memory);
+}
 
 double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, double seconds,
                             int threads) {
@@ -43,22 +56,40 @@ double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, do
   // ends.
   std::vector<double> begin_s(static_cast<size_t>(threads));
   std::atomic<uint64_t> sum{0};
+  // What of its share each worker reads in a window, more than 1: again and again; a little until
+  // the first window has told. Worker 0's, read by all after a barrier.
+  double part = std::min(1.0, kFirstBytes / static_cast<double>(bytes));
+  int windows = -1;
   bool again = bytes > 0;
   team.Run(
       [&](Worker& worker) {
         const auto [begin, end] = worker.Share(bytes, kPage);
+        const size_t share = end - begin;
+        size_t at = 0;  // where the next window goes on
         const double start = Seconds();
-        for (int pass = 1; again; ++pass) {
+        while (again) {
           worker.Barrier();
           begin_s[static_cast<size_t>(worker.index())] = Seconds();
-          sum.fetch_add(ReadSum(from + begin, end - begin), std::memory_order_relaxed);
+          const bool prefetch = windows % 2 == 0;
+          auto left = static_cast<size_t>(part * static_cast<double>(share));
+          if (left > kLine) left -= left % kLine;  // a load that crosses lines is two
+          while (left > 0) {
+            const size_t piece = std::min(left, share - at);
+            sum.fetch_add(ReadSum(from + begin + at, piece, prefetch), std::memory_order_relaxed);
+            at = (at + piece) % share;
+            left -= piece;
+          }
           worker.Barrier();
           if (worker.index() == 0) {
             const double now = Seconds();
-            const double from_s =
-                *std::min_element(begin_s.begin(), begin_s.begin() + worker.count());
-            best = std::max(best, static_cast<double>(bytes) / (now - from_s) * 1e-9);
-            again = pass < kMinPasses || now - start < seconds;
+            const double window_s =
+                now - *std::min_element(begin_s.begin(), begin_s.begin() + worker.count());
+            if (windows < 0) {
+              part *= std::min(kWindow_s / window_s, kMostAgain);
+            } else {
+              best = std::max(best, 1e-9 * part * static_cast<double>(bytes) / window_s);
+            }
+            again = ++windows < kMinWindows || now - start < seconds;
           }
           worker.Barrier();
         }
@@ -67,12 +98,13 @@ double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, do
   return best;
 }
 
-Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds, int threads) {
+Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds, int threads,
+                                    uint64_t wanted) {
   const double start = Seconds();
-  const size_t bytes = BufferBytes();
+  const uint64_t bytes = BufferBytes(wanted);
   if (bytes == 0) {
     return Status(StatusCode::kOutOfMemory,
-                  "bandwidth probe: expected 8 times the L3 cache of free memory, found " +
+                  "bandwidth probe: expected 8 times the last cache of free memory, found " +
                       std::to_string(AvailableMemoryBytes() / kMegabyte) + " MiB");
   }
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes));
@@ -84,7 +116,8 @@ Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds, int thread
         for (size_t at = begin; at < end; at += kPage) arena.data()[at] = 1;
       },
       threads);
-  return MeasureReadBandwidth(team, arena.data(), bytes, seconds - (Seconds() - start), threads);
+  const double left_s = std::max(seconds - (Seconds() - start), kMinWindows * kWindow_s);
+  return MeasureReadBandwidth(team, arena.data(), bytes, left_s, threads);
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/machine/bandwidth.h"
 #include "src/machine/profile_file.h"
 
 namespace sluice {
@@ -18,22 +19,34 @@ bool IsTime(const std::string& name) {
   return name == kBarrierTime || name == kRowTime || name == kGateTime;
 }
 
+std::string NameOf(const KernelId& id) {
+  return std::string(id.format->name) + (id.panels ? "" : ".rows") + (id.exact ? ".exact" : "") +
+         (id.portable ? ".portable" : "");
+}
+
 Status BadHistory(const std::string& name) {
   return Status(StatusCode::kCorrupt, "ceilings: expected rates above 0 for " + name +
                                           "; remove the file or run sluice machine --measure");
 }
 
 std::string RateAt(const char* what, const KernelId& id, size_t rows) {
-  return std::string(what) + id.format->name + (id.panels ? "." : ".rows.") + std::to_string(rows);
+  return what + NameOf(id) + "." + std::to_string(rows);
 }
 
 }  // namespace
 
 std::string NodeRate(int node) { return "read.node" + std::to_string(node); }
 std::string CacheRate(int level) { return "read.L" + std::to_string(level); }
-std::string StreamRate(const KernelId& id) {
-  return std::string(kStreamPrefix) + id.format->name + (id.panels ? "" : ".rows");
+std::string ReadRate(uint64_t bytes) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  bytes = ReadProbeBytes(bytes);
+  if (bytes == MemoryProbeBytes()) return kReadRate;
+  uint64_t unit = kMegabyte;
+  while (bytes / unit >= 100) unit *= 10;
+  const uint64_t rounded = (bytes + unit / 2) / unit * unit / kMegabyte;
+  return std::string(kReadRate) + "." + std::to_string(rounded) + "MB";
 }
+std::string StreamRate(const KernelId& id) { return kStreamPrefix + NameOf(id); }
 std::string MultiplyRate(const KernelId& id, size_t rows) { return RateAt("multiply.", id, rows); }
 std::string ProductRate(const KernelId& id, size_t rows) { return RateAt("product.", id, rows); }
 std::string AttentionRate(const AttentionId& id, bool prompt) {
@@ -146,9 +159,11 @@ CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings, int64_t s
   CeilingList lacking;
   lacking.memory =
       list.memory && !(has(kReadRate) && has(kBarrierTime) && has(kRowTime) && has(kGateTime));
+  lacking.streams = list.streams;
   lacking.caches = list.caches && !has(CacheRate(1)) && !has(CacheRate(2));
   for (const KernelId& id : list.kernels) {
-    if (!has(ProductRate(id, kProductRows[0]))) lacking.kernels.push_back(id);
+    const bool streams = !list.streams || has(ProductRate(id, kProductRows[0]));
+    if (!streams || !has(MultiplyRate(id, kCacheRows[0]))) lacking.kernels.push_back(id);
   }
   for (const AttentionId& id : list.attention) {
     if (!has(AttentionRate(id, true)) || !has(AttentionRate(id, false))) {

@@ -29,11 +29,15 @@ namespace sluice {
 // with weights from memory, what to expect: where kernels change between one and many.
 inline constexpr size_t kCacheRows[] = {1, 256};
 inline constexpr size_t kProductRows[] = {2, 4, 8, 16, 48, 64, 128, 512};
+// Up to so many are measured on the threads of decode, more on those of prefill.
+inline constexpr size_t kDecodeRateRows = 8;
 
-// How a kernel gets at its weights: the names of its rates.
+// How a kernel gets at its weights and multiplies them: the names of its rates.
 struct KernelId {
   const Format* format = nullptr;
   bool panels = true;
+  bool exact = false;     // as decoded floats
+  bool portable = false;  // without the bf16 dot that this CPU has
   bool operator==(const KernelId&) const = default;
 };
 
@@ -45,8 +49,11 @@ struct AttentionId {
 
 // Names of rates, all GB/s or 1e9 multiply-adds per second but for the times at the end.
 inline constexpr char kReadRate[] = "read";  // from memory
-std::string NodeRate(int node);              // "read.node1": its own workers, all nodes at once
-std::string CacheRate(int level);            // "read.L2"
+// Of reading ReadProbeBytes(bytes) again and again: kReadRate if that is memory's probe, else
+// "read.250MB" (1e6 bytes, two digits), of which caches may hold a part.
+std::string ReadRate(uint64_t bytes);
+std::string NodeRate(int node);    // "read.node1": its own workers, all nodes at once
+std::string CacheRate(int level);  // "read.L2"
 inline constexpr char kStreamPrefix[] = "stream.";  // of every StreamRate
 std::string StreamRate(const KernelId& id);  // "stream.Q4_K", "stream.Q4_K.rows": bytes of weights
 std::string MultiplyRate(const KernelId& id, size_t rows);  // "multiply.Q4_K.256": in the caches
@@ -91,6 +98,7 @@ struct CeilingList {
   bool memory = true;   // read bandwidths, barriers, row-wise work
   bool caches = false;  // and nodes
   std::vector<KernelId> kernels;
+  bool streams = true;  // of the kernels; without, only what they multiply
   std::vector<AttentionId> attention;
   bool empty() const { return !memory && !caches && kernels.empty() && attention.empty(); }
 };
@@ -99,8 +107,9 @@ CeilingList AllCeilings();
 // Without what `ceilings` has, measured at `since` (seconds of the epoch) or later.
 CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings, int64_t since = 0);
 
-// Measures the list now and adds it to `ceilings`; under 3 s for AllCeilings. Error: no memory for
-// a buffer larger than the caches.
+// Measures the list now and adds it to `ceilings`; under 3 s for AllCeilings, 0.05 s a kernel
+// without streams. Error: no memory for a buffer larger than the caches (16 MB if nothing is
+// streamed).
 Status MeasureCeilings(ThreadTeam& team, int decode_threads, int prefill_threads,
                        const CeilingList& list, Ceilings* ceilings);
 

@@ -25,20 +25,21 @@ constexpr double kRead_s = 0.15, kStream_s = 0.04, kMultiply_s = 0.006, kProduct
                  kAttention_s = 0.03;
 constexpr double kCache_s = 0.01, kNode_s = 0.1;
 constexpr size_t kPage = 4096, kWidth = 2048;  // k of the measured products
-constexpr uint64_t kMegabyte = 1 << 20;
+constexpr uint64_t kMegabyte = 1 << 20, kSmall = 16 * kMegabyte;
 constexpr int kBarriers = 1000;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Larger than the caches, each page touched by the worker that reads it. The bytes of every word
-// are those of a small normal number in all float formats.
-Result<Arena> Buffer(ThreadTeam& team, int threads) {
-  const uint64_t caches = ThisMachine().LastCacheBytes();
-  const uint64_t wanted = std::clamp<uint64_t>(4 * caches, 256 * kMegabyte, 1024 * kMegabyte);
+// Larger than the caches if anything is streamed, each page touched by the worker that reads it.
+// The bytes of every word are those of a small normal number in all float formats.
+Result<Arena> Buffer(ThreadTeam& team, int threads, bool streams) {
+  // Of 1 GB the caches hold next to nothing, and slow kernels take seconds for more.
+  const uint64_t wanted = streams ? std::min(MemoryProbeBytes(), 1024 * kMegabyte) : kSmall;
+  const uint64_t least = streams ? std::max(ThisMachine().LastCacheBytes(), kSmall) : kSmall;
   const uint64_t bytes = std::min(wanted, AvailableMemoryBytes() / 4) / kPage * kPage;
-  if (bytes < std::max<uint64_t>(caches, 16 * kMegabyte)) {
+  if (bytes < least) {
     return Status(StatusCode::kOutOfMemory,
                   "ceilings: expected 4 times the caches of free memory, found " +
                       std::to_string(AvailableMemoryBytes() / kMegabyte) +
@@ -183,21 +184,23 @@ class Probe {
     if (machine.numa_nodes > 1) Nodes();
   }
 
-  Status Kernel(const KernelId& id) {
-    KernelMatrix m{.format = id.format, .weights = buffer_.data(), .panels = id.panels};
+  Status Kernel(const KernelId& id, bool streams) {
+    KernelMatrix m{
+        .format = id.format, .weights = buffer_.data(), .panels = id.panels, .exact = id.exact};
     m.k = kWidth;
-    m.dots_bf16 = id.format->dots_bf16 && MultipliesBf16();
+    m.dots_bf16 = id.format->dots_bf16 && MultipliesBf16() && !id.portable;
     const size_t row_bytes =
         id.panels ? kWidth / id.format->block_values * id.format->panel_block_bytes / kPanelRows
                   : id.format->RowBytes(kWidth);
     m.rows = buffer_.size() / row_bytes / 64 * 64;
-    ASSIGN_OR_RETURN(const double stream, MeasureProductRate(team_, decode_, m, 1, kStream_s));
-    Add(StreamRate(id), stream * static_cast<double>(row_bytes) / kWidth);
     for (const size_t rows : kCacheRows) {
       ASSIGN_OR_RETURN(const double rate, MeasureMatMulRate(team_, ThreadsFor(rows), m, rows,
                                                             kMultiply_s, RateWindows::kAll));
       Add(MultiplyRate(id, rows), rate);
     }
+    if (!streams) return Status();
+    ASSIGN_OR_RETURN(const double stream, MeasureProductRate(team_, decode_, m, 1, kStream_s));
+    Add(StreamRate(id), stream * static_cast<double>(row_bytes) / kWidth);
     // Each with weights of its own, which the stream has pushed out of the caches.
     m.rows = m.rows / std::size(kProductRows) / 64 * 64;
     for (const size_t rows : kProductRows) {
@@ -221,7 +224,7 @@ class Probe {
   }
 
  private:
-  int ThreadsFor(size_t rows) const { return rows > 8 ? prefill_ : decode_; }
+  int ThreadsFor(size_t rows) const { return rows > kDecodeRateRows ? prefill_ : decode_; }
   void Add(const std::string& name, double value) { ceilings_.Add(name, value, at_); }
 
   void Nodes() {
@@ -250,11 +253,12 @@ class Probe {
 Status MeasureCeilings(ThreadTeam& team, int decode_threads, int prefill_threads,
                        const CeilingList& list, Ceilings* ceilings) {
   if (list.empty()) return Status();
-  ASSIGN_OR_RETURN(const Arena buffer, Buffer(team, decode_threads));
+  const bool streams = list.memory || list.caches || (list.streams && !list.kernels.empty());
+  ASSIGN_OR_RETURN(const Arena buffer, Buffer(team, decode_threads, streams));
   Probe probe(team, decode_threads, prefill_threads, buffer, ceilings);
   if (list.memory) RETURN_IF_ERROR(probe.Memory());
   if (list.caches) probe.Caches();
-  for (const KernelId& id : list.kernels) RETURN_IF_ERROR(probe.Kernel(id));
+  for (const KernelId& id : list.kernels) RETURN_IF_ERROR(probe.Kernel(id, list.streams));
   for (const AttentionId& id : list.attention) RETURN_IF_ERROR(probe.Attention(id));
   return Status();
 }

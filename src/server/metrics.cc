@@ -8,7 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "src/engine/time_model.h"
 #include "src/machine/memory_use.h"
 #include "src/server/dialects.h"
 
@@ -312,8 +311,12 @@ void AddOurs(const std::vector<ModelGauges>& models, Exposition& out) {
                "Weights, keys and values read by pure decode passes.", models,
                [](const ModelGauges& m) { return m.engine.decode_bytes; });
   out.PerModel("sluice:read_bandwidth_bytes_per_second", "gauge",
-               "What the decode threads read from memory at most: the ceiling.", models,
-               [](const ModelGauges& m) { return m.engine.read_bandwidth_gb_s * 1e9; });
+               "What the decode threads read at most, of as many bytes as a token reads: the "
+               "ceiling.",
+               models, [](const ModelGauges& m) { return m.engine.read_bandwidth_gb_s * 1e9; });
+  out.PerModel("sluice:compute_ceiling_macs_per_second", "gauge",
+               "Multiply-adds of the matrices that the kernels do at most: the other ceiling.",
+               models, [](const ModelGauges& m) { return Rate(m.macs_per_token, m.engine.row_s); });
   out.PerModel("sluice:decode_ceiling_ratio", "gauge",
                "Share of the ceiling that decode has reached so far; 1 is all.", models,
                [](const ModelGauges& m) {
@@ -423,19 +426,6 @@ std::string Metrics::Text(const std::vector<ModelGauges>& models, const HttpCoun
   return std::move(out).text();
 }
 
-namespace {
-
-double MacsPerToken(const ModelRunner& runner) {
-  double macs = 0;
-  const ModelWork work(runner.config(), runner.model().weights());
-  for (const ModelWork::Kernel& kernel : work.kernels()) {
-    macs += kernel.macs + kernel.output_macs;
-  }
-  return macs;
-}
-
-}  // namespace
-
 std::vector<Route> MetricsRoutes(const ServerContext& context) {
   Route route;
   route.method = "GET";
@@ -448,7 +438,7 @@ std::vector<Route> MetricsRoutes(const ServerContext& context) {
       ServedModel& model = *loaded.model;
       models.push_back({model.name(), model.engine().snapshot(),
                         static_cast<double>(model.runner().model().WeightBytesPerToken()),
-                        MacsPerToken(model.runner()), model.residency().Share(), model.nodes()});
+                        model.macs_per_token(), model.residency().Share(), model.nodes()});
     }
     exchange->Respond({200,
                        "text/plain; version=0.0.4; charset=utf-8",

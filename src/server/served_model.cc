@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/printable.h"
+#include "src/engine/time_model.h"
 #include "src/text/chat_template.h"
 
 namespace sluice {
@@ -36,6 +37,9 @@ Result<std::shared_ptr<ServedModel>> ServedModel::Load(const ModelEntry& entry,
   model->options_ = options;
   ASSIGN_OR_RETURN(model->engine_, EngineService::Create(entry.path, options.service, progress));
   model->residency_ = std::make_unique<ResidencyMeter>(model->runner().model());
+  const ModelWork work(model->config(), model->runner().model().weights());
+  for (const ModelWork::Kernel& k : work.kernels())
+    model->macs_per_token_ += k.macs + k.output_macs;
   Result<std::string> source = options.chat_template.empty()
                                    ? ChatTemplateOf(model->runner().model().gguf(), false)
                                    : Result<std::string>(options.chat_template);

@@ -67,7 +67,8 @@ class ServedModel {
   const std::string& chat_source() const { return chat_source_; }
   std::shared_ptr<const GrammarVocabulary> grammar_vocabulary();  // made at the first call
   ResidencyMeter& residency() { return *residency_; }
-  const NodeAudit& nodes();  // made at the first call
+  const NodeAudit& nodes();                                  // made at the first call
+  double macs_per_token() const { return macs_per_token_; }  // of a row's products, logits too
 
  private:
   ServedModel() = default;
@@ -75,6 +76,7 @@ class ServedModel {
   ServedModelOptions options_;
   std::unique_ptr<EngineService> engine_;
   std::unique_ptr<ResidencyMeter> residency_;
+  double macs_per_token_ = 0;
   std::optional<ChatFormat> chat_;
   Status chat_status_;
   std::string chat_source_;

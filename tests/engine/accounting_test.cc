@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
 #include "src/engine/engine.h"
+#include "src/machine/ceilings.h"
 #include "tests/base/temp_folder.h"
 #include "tests/engine/runner.h"
 #include "tests/model/tiny_model.h"
@@ -170,6 +172,9 @@ TEST_F(AccountingTest, TheEnginesTotalsAreItsSteps) {
 }
 
 TEST_F(AccountingTest, CeilingsGiveSharesAndMoveNoTime) {
+  const char* before = std::getenv("SLUICE_CACHE");
+  const std::string old = before == nullptr ? "" : before;
+  setenv("SLUICE_CACHE", folder_.path("cache").c_str(), 1);
   Add(16, 20, 1);
   RunAll();
   RequestWork work = ends_[0].stats.work;
@@ -186,6 +191,20 @@ TEST_F(AccountingTest, CeilingsGiveSharesAndMoveNoTime) {
   RunAll();
   EXPECT_GT(engine_->snapshot().recent.compute, 0);
   EXPECT_EQ(ends_[1].stats.work.ceilings.decode.row_s, work.ceilings.decode.row_s);
+  // What was measured is what is kept: the same numbers for whoever asks.
+  const Ceilings kept =
+      KeptCeilings(ThisMachine().RunningAtOnce(2), ThisMachine().RunningAtOnce(2));
+  const std::string read = ReadRate(runner_->model().WeightBytesPerToken());
+  ASSERT_TRUE(kept.Now(read).has_value());
+  EXPECT_NEAR(*kept.Now(read), runner_->ReadBandwidth(), 1e-3 * runner_->ReadBandwidth());
+  EXPECT_EQ(work.ceilings.decode.quiet_read_gb_s, work.ceilings.decode.read_gb_s);
+  const auto has = [&](const char* prefix) {
+    return std::any_of(kept.rates.begin(), kept.rates.end(),
+                       [&](const auto& rate) { return rate.first.starts_with(prefix); });
+  };
+  EXPECT_TRUE(has("multiply.Q4_0."));
+  EXPECT_FALSE(has(kStreamPrefix));
+  before == nullptr ? unsetenv("SLUICE_CACHE") : setenv("SLUICE_CACHE", old.c_str(), 1);
 }
 
 }  // namespace

@@ -55,9 +55,10 @@ TEST(BenchStatistics, RatioKeepsPairsTogether) {
 }
 
 TEST(CeilingRemark, ExplainsWhatIsAboveTheCeiling) {
-  EXPECT_STREQ(CeilingRemark(99, 1e6, 32 << 20), "");
-  EXPECT_STREQ(CeilingRemark(150, 1e6, 32 << 20), "in cache");
-  EXPECT_STREQ(CeilingRemark(101, 1e6, 32 << 20), "in cache");
+  EXPECT_STREQ(CeilingRemark(99, 1e9, 32 << 20), "");
+  EXPECT_STREQ(CeilingRemark(0, 1e6, 32 << 20), "");  // not known
+  EXPECT_STREQ(CeilingRemark(90, 1e6, 32 << 20), "in cache");
+  EXPECT_STREQ(CeilingRemark(150, 1e6, 32 << 20), "ceiling measured low");
   EXPECT_STREQ(CeilingRemark(104, 1e9, 32 << 20), "");
   EXPECT_STREQ(CeilingRemark(106, 1e9, 32 << 20), "ceiling measured low");
   EXPECT_STREQ(CeilingRemark(106, 0, 32 << 20), "ceiling measured low");  // of arithmetic

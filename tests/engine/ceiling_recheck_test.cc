@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "src/engine/engine_service.h"
@@ -40,12 +41,13 @@ TEST(EngineService, MeasuresTheCeilingAgainWhenItIsQuiet) {
     done->get_future().wait();
   };
   // The first idle moment measures the ceiling, later ones do it again when steps were run between.
+  const std::string name = ReadRate((*service)->runner().model().WeightBytesPerToken());
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);  // against a hang
-  while (!KeptCeilings(1, 1).Now(kReadRate) && std::chrono::steady_clock::now() < end) {
+  while (!KeptCeilings(1, 1).Now(name) && std::chrono::steady_clock::now() < end) {
     ask();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_TRUE(KeptCeilings(1, 1).Now(kReadRate).has_value());
+  EXPECT_TRUE(KeptCeilings(1, 1).Now(name).has_value());
   EXPECT_GT((*service)->snapshot().read_bandwidth_gb_s, 0);
   before == nullptr ? unsetenv("SLUICE_CACHE") : setenv("SLUICE_CACHE", old.c_str(), 1);
 }

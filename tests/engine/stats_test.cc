@@ -61,6 +61,26 @@ TEST(Losses, ASeatLeftToOtherProgramsIsTheirs) {
   EXPECT_DOUBLE_EQ(p.preempted_s, 20 * kMs);
 }
 
+TEST(Losses, ASeatThatTheQuotaDoesNotPayForIsTheQuotas) {
+  TeamTime t{.wall_s = 0.04, .seats = 2, .workers = 1, .cpus = 2, .quota = 0.5};
+  EXPECT_DOUBLE_EQ(Losses(t).throttled_s, 20 * kMs);
+  EXPECT_EQ(Losses(t).preempted_s, 0);
+  t.quota = 1.5;  // half of the seat
+  EXPECT_DOUBLE_EQ(Losses(t).throttled_s, 10 * kMs);
+  EXPECT_DOUBLE_EQ(Losses(t).preempted_s, 10 * kMs);
+  t.workers = 2;
+  EXPECT_EQ(Losses(t).lost_s(), 0);
+  // Stopped for half of the time as well: all of it.
+  t = {.wall_s = 0.1,
+       .seats = 2,
+       .workers = 1,
+       .cpus = 2,
+       .quota = 0.5,
+       .lost_s = 0.05,
+       .throttled_s = 0.05};
+  EXPECT_DOUBLE_EQ(Losses(t).throttled_s, 75 * kMs);
+}
+
 TEST(Losses, TakingTurnsIsNoLossButWhatItLeavesIdleIs) {
   TeamTime t{.wall_s = 0.01,
              .seats = 4,
@@ -131,6 +151,26 @@ TEST(Attribute, ManyRowsMultiplyLongerThanTheyRead) {
   EXPECT_STREQ(SharesOf(w, kCeilings).binds(), "compute");
 }
 
+// A worker that has no CPU while the others read as fast as the memory gives costs nothing.
+TEST(Attribute, NoMoreWasLostThanAQuietMachineWouldHaveSaved) {
+  PassTotals w = Decode();
+  w.preempted_s = 3 * kMs;  // with the barriers 5 of 10
+  PhaseCeilings c = kCeilings;
+  c.quiet_read_gb_s = 2;  // 8 MB in 4 ms
+  StallTimes t = Attribute(w, c);
+  EXPECT_NEAR(t[Cause::kPreempted], 3 * kMs, 1e-12);
+  EXPECT_NEAR(t[Cause::kWeightStream], 3.75 * kMs, 1e-12);
+  c.quiet_read_gb_s = 1;  // in 8: no more than 2 were lost
+  t = Attribute(w, c);
+  EXPECT_NEAR(t[Cause::kPreempted], 1.2 * kMs, 1e-12);
+  EXPECT_NEAR(t[Cause::kBarrier], 0.8 * kMs, 1e-12);
+  EXPECT_NEAR(t[Cause::kWeightStream], 6 * kMs, 1e-12);
+  c.quiet_read_gb_s = 0.5;
+  t = Attribute(w, c);
+  EXPECT_EQ(t[Cause::kPreempted] + t[Cause::kBarrier], 0);
+  EXPECT_NEAR(t.sum(), w.seconds, 1e-12);
+}
+
 TEST(Attribute, BytesDivideTheTimeAsLongAsNoCeilingIsKnown) {
   const StallTimes t = Attribute(Decode(), {});
   EXPECT_NEAR(t[Cause::kWeightStream], 6 * kMs, 1e-12);
@@ -154,8 +194,11 @@ TEST(Attribute, NothingIsLeftOver) {
     w.weight_bytes = any() * 1e9;
     w.kv_bytes = any() * 1e9;
     w.attention_macs = any() * 1e9;
-    const PhaseCeilings c{
-        .read_gb_s = any(), .first_row_s = any(), .row_s = any(), .attention_gmac_s = any()};
+    const PhaseCeilings c{.read_gb_s = any(),
+                          .quiet_read_gb_s = any(),
+                          .first_row_s = any(),
+                          .row_s = any(),
+                          .attention_gmac_s = any()};
     const StallTimes t = Attribute(w, c);
     EXPECT_NEAR(t.sum(), w.seconds, 1e-9 * w.seconds) << i;
     for (const double s : t.seconds) EXPECT_GE(s, 0) << i;

@@ -218,6 +218,27 @@ MachineSpeed Speed() {
   return s;
 }
 
+// Rates of few rows are those of decode's threads, of many those of prefill's.
+TEST(CeilingsFrom, CountsTheThreadsOfEachPhase) {
+  const Config c = SmallConfig();
+  const ModelWork model(c, SmallWeights(c));
+  const ModelWork::Kernel& k = model.kernels()[0];
+  PassCeilings roofs = CeilingsFrom(model, Speed(), 2, 4);
+  EXPECT_DOUBLE_EQ(roofs.decode.first_row_s, 1e-9 * k.macs / 20);
+  EXPECT_DOUBLE_EQ(roofs.decode.row_s, 1e-9 * k.macs / 100);
+  EXPECT_DOUBLE_EQ(roofs.decode.logits_s, 1e-9 * k.output_macs / 100);
+  EXPECT_DOUBLE_EQ(roofs.prefill.first_row_s, 1e-9 * k.macs / 40);
+  EXPECT_DOUBLE_EQ(roofs.prefill.first_logits_s, 1e-9 * k.output_macs / 40);
+  EXPECT_DOUBLE_EQ(roofs.prefill.row_s, 1e-9 * k.macs / 200);
+  EXPECT_EQ(roofs.decode.attention_gmac_s, 25);
+  EXPECT_EQ(roofs.prefill.attention_gmac_s, 50);
+  MachineSpeed unknown = Speed();
+  unknown.kernels = {{}};
+  roofs = CeilingsFrom(model, unknown, 2, 2);
+  EXPECT_EQ(roofs.decode.row_s, 0);
+  EXPECT_EQ(roofs.prefill.first_logits_s, 0);
+}
+
 TEST(PredictPass, TakesTheLongerOfReadingAndMultiplying) {
   const Config c = SmallConfig();
   const ModelWork model(c, SmallWeights(c));

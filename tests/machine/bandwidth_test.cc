@@ -19,6 +19,20 @@ TEST(Bandwidth, OfMemoryIsPlausible) {
   EXPECT_LT(*rate, 20000);
 }
 
+TEST(Bandwidth, OfFewBytesReadsNoMoreThanThose) {
+  EXPECT_EQ(ReadProbeBytes(0), MemoryProbeBytes());
+  EXPECT_EQ(ReadProbeBytes(1), size_t{16} << 20);
+  EXPECT_EQ(ReadProbeBytes(size_t{100} << 20), size_t{100} << 20);
+  EXPECT_EQ(ReadProbeBytes(size_t{1} << 40), MemoryProbeBytes());
+  EXPECT_GE(MemoryProbeBytes(), size_t{256} << 20);
+  auto team = ThreadTeam::Create(2);
+  ASSERT_TRUE(team.ok());
+  const auto rate = MeasureReadBandwidth(**team, 0.05, 0, 1);
+  ASSERT_TRUE(rate.ok()) << rate.status().message();
+  EXPECT_GT(*rate, 0.05);
+  EXPECT_LT(*rate, 20000);
+}
+
 // Threads that take turns on a CPU must not be counted as if all had run at once: on 2 CPUs 64
 // threads once said 421 GB/s where 8 said 110.
 TEST(Bandwidth, MoreThreadsThanCpusAreNoFaster) {

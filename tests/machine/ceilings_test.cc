@@ -45,6 +45,14 @@ TEST(Ceilings, NamesOfRates) {
   const AttentionId id{{64, 32, KvType::kQ8}, 4};
   EXPECT_EQ(AttentionRate(id, true), "attention.q8.64x32");
   EXPECT_EQ(AttentionRate(id, false), "row_attention.q8.64x32.4");
+  EXPECT_EQ(StreamRate({FindFormat("Q4_K"), true, true}), "stream.Q4_K.exact");
+  EXPECT_EQ(MultiplyRate({FindFormat("BF16"), false, false, true}, 4),
+            "multiply.BF16.rows.portable.4");
+  EXPECT_EQ(ReadRate(0), kReadRate);
+  EXPECT_EQ(ReadRate(5'000'000'000), kReadRate);
+  EXPECT_EQ(ReadRate(123'456'789), "read.120MB");
+  EXPECT_EQ(ReadRate(25'600'000), "read.26MB");
+  EXPECT_EQ(ReadRate(1000), "read.17MB");  // 16 MiB
   EXPECT_EQ(NodeRate(1), "read.node1");
   EXPECT_EQ(CacheRate(2), "read.L2");
 }
@@ -113,8 +121,8 @@ TEST(Ceilings, OnlyWhatIsLackingIsMeasured) {
   EXPECT_TRUE(lacking.memory && lacking.caches);
   EXPECT_EQ(lacking.kernels.size(), 2u);
   EXPECT_EQ(lacking.attention.size(), 1u);
-  for (const char* name :
-       {kReadRate, kBarrierTime, kRowTime, kGateTime, "read.L2", "product.Q4_0.2"}) {
+  for (const char* name : {kReadRate, kBarrierTime, kRowTime, kGateTime, "read.L2",
+                           "product.Q4_0.2", "multiply.Q4_0.1"}) {
     c.Add(name, 1, 1);
   }
   lacking = Lacking(list, c);
@@ -124,6 +132,10 @@ TEST(Ceilings, OnlyWhatIsLackingIsMeasured) {
   // What was measured before is lacking too where only newer will do.
   EXPECT_TRUE(Lacking(list, c, 2).memory);
   EXPECT_EQ(Lacking(list, c, 2).kernels.size(), 2u);
+  c.Add("multiply.Q8_0.1", 1, 1);
+  EXPECT_EQ(Lacking(list, c).kernels.size(), 1u);
+  list.streams = false;
+  EXPECT_TRUE(Lacking(list, c).kernels.empty());
 }
 
 TEST(Ceilings, AreMeasured) {
@@ -144,6 +156,14 @@ TEST(Ceilings, AreMeasured) {
   if (c.Now(CacheRate(1))) {
     EXPECT_LT(*c.Now("stream.Q4_0"), *c.Now(CacheRate(1)));
   }
+  CeilingList arithmetic;
+  arithmetic.memory = arithmetic.streams = false;
+  arithmetic.kernels = {{FindFormat("Q4_0"), true, true}};
+  Ceilings rates;
+  ASSERT_TRUE(MeasureCeilings(**team, 1, 1, arithmetic, &rates).ok());
+  EXPECT_TRUE(rates.Now("multiply.Q4_0.exact.256").has_value());
+  EXPECT_FALSE(rates.Now("stream.Q4_0.exact").has_value());
+  EXPECT_FALSE(rates.Now(kReadRate).has_value());
   CeilingList nothing;
   nothing.memory = false;
   EXPECT_TRUE(MeasureCeilings(**team, 1, 1, nothing, &c).ok());

@@ -96,6 +96,8 @@ TEST(Metrics, GaugesOfTheEngine) {
   gauges.engine.decode_bytes = 40'000'000'000;
   gauges.engine.decode_s = 2;
   gauges.engine.read_bandwidth_gb_s = 25;
+  gauges.macs_per_token = 3e8;
+  gauges.engine.row_s = 2e-3;
   gauges.engine.step_sizes = {7, 2, 0, 1};
   gauges.engine.stalls[Cause::kBarrier] = 0.75;
   gauges.engine.recent = {0.9, 0.3};
@@ -115,6 +117,7 @@ TEST(Metrics, GaugesOfTheEngine) {
   EXPECT_EQ(s.At("sluice:stall_seconds_total" + labels + ",cause=\"weight_stream\"}"), 0);
   EXPECT_EQ(s.types.at("sluice:stall_seconds_total"), "counter");
   EXPECT_EQ(s.At("sluice:bandwidth_ceiling_ratio" + labels + "}"), 0.9);
+  EXPECT_DOUBLE_EQ(s.At("sluice:compute_ceiling_macs_per_second" + labels + "}"), 1.5e11);
   EXPECT_EQ(s.At("sluice:compute_ceiling_ratio" + labels + "}"), 0.3);
   EXPECT_EQ(s.At("sluice:weights_resident_ratio" + labels + "}"), 0.5);
   EXPECT_EQ(s.At("sluice:throttled_periods_total" + labels + "}"), 6);

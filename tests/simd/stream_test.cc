@@ -37,7 +37,10 @@ TEST(Stream, SumsEveryByteOnEveryTarget) {
     for (size_t offset : {0, 1, 13}) {
       for (size_t bytes : {0, 1, 7, 8, 9, 63, 64, 255, 256, 511, 512, 513, 1024, 4095, 4987}) {
         const uint8_t* from = data.data() + offset;
-        EXPECT_EQ(ReadSum(from, bytes), BytewiseSum(from, bytes)) << offset << " " << bytes;
+        for (const bool prefetch : {false, true}) {
+          EXPECT_EQ(ReadSum(from, bytes, prefetch), BytewiseSum(from, bytes))
+              << offset << " " << bytes;
+        }
       }
     }
   });
