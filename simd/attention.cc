@@ -33,8 +33,8 @@ bool CanTile([[maybe_unused]] const KvShape& shape) {
   return false;
 #endif
 }
-bool CanDotBf16(KvType type) {
-  return type == KvType::kBF16 && (SLUICE_FAST_DOT_BF16 || CanTile({64, 64, type}));
+bool CanDotBf16(const KvShape& shape) {
+  return shape.type == KvType::kBF16 && (SLUICE_FAST_DOT_BF16 || CanTile(shape));
 }
 
 // Queries [begin, begin + count) of a call, packed, with the scratch they use.
@@ -425,7 +425,7 @@ HWY_EXPORT(CanDotBf16);
 HWY_EXPORT(AttentionUnit);
 HWY_EXPORT(AttentionMerge);
 
-bool DotsBf16(KvType type) { return HWY_DYNAMIC_DISPATCH(CanDotBf16)(type); }
+bool DotsBf16(const KvShape& shape) { return HWY_DYNAMIC_DISPATCH(CanDotBf16)(shape); }
 
 size_t AttentionScratchBytes(const KvShape& shape) {
   return (ScratchPlan(shape).floats * sizeof(float) + 63) / 64 * 64;

@@ -351,7 +351,7 @@ TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
       Sequence s(o);
       const Floats decode = s.Run(1);
       // Queries and weights are rounded to 8 bits where the CPU has the products.
-      s.ExpectRight(decode, DotsBf16(KvType::kBF16) ? 1.5e-2 : 5e-6);
+      s.ExpectRight(decode, DotsBf16(o.shape) ? 1.5e-2 : 5e-6);
       for (const size_t chunk : {3, 7, 32, 100, 512}) {
         ExpectSame(s.Run(chunk), decode, "chunk " + std::to_string(chunk));
       }
@@ -390,7 +390,7 @@ TEST(AttentionInPairs, OneKeyAloneGivesItsValue) {
         const Floats out = s.Run(chunk);
         for (size_t i = 0; i < out.size(); ++i) {
           const size_t at = target(i / value_dim) * value_dim + i % value_dim;
-          ASSERT_NEAR(out[i], values[at], DotsBf16(KvType::kBF16) ? 0 : 1e-6)
+          ASSERT_NEAR(out[i], values[at], DotsBf16(o.shape) ? 0 : 1e-6)
               << "query " << i / value_dim << " dim " << i % value_dim;
         }
       }
@@ -423,8 +423,8 @@ TEST(AttentionInPairs, OnlyOnRequestAndOnlyForBf16) {
     other.portable = false;
     OnEveryTargetAlone([&] {
       const Floats floats = Sequence(o).Run(70), fast = Sequence(other).Run(70);
-      EXPECT_EQ(floats != fast, DotsBf16(type)) << KvTypeName(type);
-      EXPECT_TRUE(type == KvType::kBF16 || !DotsBf16(type));
+      EXPECT_EQ(floats != fast, DotsBf16(o.shape)) << KvTypeName(type);
+      EXPECT_TRUE(type == KvType::kBF16 || !DotsBf16(o.shape));
     });
   }
 }
