@@ -12,8 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "simd/amx_tiles-inl.h"
 #include "simd/kv_page-inl.h"
 #include "simd/math-inl.h"
+
+#undef SLUICE_PAIR_WEIGHTS
+#define SLUICE_PAIR_WEIGHTS (SLUICE_FAST_DOT_BF16 || SLUICE_AMX_TILES)
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice {
@@ -197,7 +201,7 @@ struct FloatSoftMax {
   }
 };
 
-#if SLUICE_FAST_DOT_BF16
+#if SLUICE_PAIR_WEIGHTS
 // The same for products of bfloat16 pairs. Weights keep 8 bits, so the exponential needs no more
 // than 14, and the scale goes into its first step.
 struct PairSoftMax {
@@ -259,7 +263,7 @@ struct PairSoftMax {
     return SumTree(lanes);
   }
 };
-#endif  // SLUICE_FAST_DOT_BF16
+#endif  // SLUICE_PAIR_WEIGHTS
 
 // A query's state: `width` output sums, a multiple of 16, and a Softmax.
 HWY_INLINE Softmax LoadSoftmax(const float* state, size_t width) {
@@ -284,9 +288,10 @@ HWY_INLINE float Fma1(float a, float b, float c) {
   return hn::GetLane(hn::MulAdd(hn::Set(d, a), hn::Set(d, b), hn::Set(d, c)));
 }
 
-// The soft-max of one span for N queries: raw scores to weights, maxima and sums moved on in the
-// states, and the factors for what had been summed before. A query that sees nothing keeps its
-// state. The steps of all queries alternate, so that one's latencies hide behind another's work.
+// The soft-max of one span for N queries: raw scores to weights, maxima and sums moved
+// on in the states, and the factors for what had been summed before. A query that sees nothing
+// keeps its state. The steps of all queries alternate, so that one's latencies hide behind
+// another's work.
 template <class SoftMax, size_t N>
 HWY_INLINE void SoftMaxSpan(const AttentionArgs& a, const Slots (&seen)[N],
                             float* HWY_RESTRICT scores, float* HWY_RESTRICT states, size_t stride,

@@ -1,6 +1,8 @@
 // Attention over KV pages: divides queries into blocks and groups, walks units and spans in order.
 #include "simd/attention.h"
 
+#include <optional>
+
 #include "simd/attention_plan.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,6 +10,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "simd/attention-inl.h"
+#include "simd/attention_amx-inl.h"
 #include "simd/kv_page-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +24,18 @@ constexpr size_t kWideSums = 6;
 // Pages are turned into floats once for more queries than this, on the fly for fewer.
 constexpr size_t kFewQueries = 8;
 
-bool CanDotBf16(KvType type) { return SLUICE_FAST_DOT_BF16 && type == KvType::kBF16; }
+// Whether matrix registers multiply bfloat16 pages of this shape: then they do so for any number of
+// queries.
+bool CanTile([[maybe_unused]] const KvShape& shape) {
+#if SLUICE_AMX_TILES
+  return FitsTiles(shape) && HasAmx();
+#else
+  return false;
+#endif
+}
+bool CanDotBf16(const KvShape& shape) {
+  return shape.type == KvType::kBF16 && (SLUICE_FAST_DOT_BF16 || CanTile(shape));
+}
 
 // Queries [begin, begin + count) of a call, packed, with the scratch they use.
 struct Block {
@@ -29,7 +43,8 @@ struct Block {
   size_t begin, count;
   ScratchPlan plan;
   size_t width, state_floats;
-  bool pairs;  // multiply as pairs of bfloat16
+  bool tiles;  // multiply in matrix registers
+  bool pairs;  // or as pairs of bfloat16
 
   Block(const AttentionArgs& args, size_t from)
       : a(args),
@@ -38,7 +53,12 @@ struct Block {
         plan(args.shape),
         width(RoundUp16(args.shape.value_dim)),
         state_floats(AttentionStateFloats(args.shape)),
-        pairs(CanDotBf16(args.shape.type) && !args.portable) {}
+        tiles(Direct(args) && CanTile(args.shape)),
+        pairs(Direct(args) && SLUICE_FAST_DOT_BF16 && !tiles) {}
+
+  static bool Direct(const AttentionArgs& args) {
+    return args.shape.type == KvType::kBF16 && !args.portable;
+  }
 
   float* Scratch(size_t offset) const { return reinterpret_cast<float*>(a.scratch) + offset; }
   bool Wide() const { return count > kFewQueries; }
@@ -66,8 +86,22 @@ void PackPairs(const float* q, size_t key_dim, float* to, size_t stride) {
   }
 }
 
+#if SLUICE_AMX_TILES
+void PackTiles(const Block& b) {
+  const size_t key_dim = b.a.shape.key_dim;
+  uint8_t* const to = reinterpret_cast<uint8_t*>(b.Scratch(b.plan.queries));
+  for (size_t q = 0; q < b.count; ++q) {
+    PackTileQuery(b.a.query[b.begin + q], key_dim,
+                  to + q / kTileQueries * KeySteps(key_dim) * kTileBytes, q % kTileQueries);
+  }
+}
+#endif
+
 // Groups of queries with the query innermost: [key_dim][group], or [key_dim / 2][group] pairs.
 void PackQueries(const Block& b) {
+#if SLUICE_AMX_TILES
+  if (b.tiles) return PackTiles(b);
+#endif
   float* to = b.Scratch(b.plan.queries);
   const size_t key_dim = b.a.shape.key_dim, steps = b.pairs ? key_dim / 2 : key_dim;
   for (size_t at = 0, n; at < b.count; at += n, to += n * steps) {
@@ -101,28 +135,39 @@ template <>
 constexpr bool kWide<PairSource<false>> = true;
 #endif
 
+// Which slots of a span `n` queries see, and the range that holds them all.
+template <size_t N>
+struct SeenSlots {
+  Slots seen[N];
+  size_t begin = kSpan, end = 0;
+
+  SeenSlots() = default;
+  SeenSlots(const Block& b, size_t span, size_t at, size_t n) {
+    for (size_t t = 0; t < n; ++t) {
+      seen[t] = b.Seen(at + t, span);
+      if (seen[t].Empty()) continue;
+      begin = HWY_MIN(begin, static_cast<size_t>(seen[t].begin));
+      end = HWY_MAX(end, static_cast<size_t>(seen[t].end));
+    }
+  }
+};
+
 // One span for the N queries from `at` on.
 template <size_t N, class Source>
 HWY_NOINLINE void RunGroup(const Block& b, const Source& source, size_t span, size_t at,
                            float* states) {
   using Math = typename Source::Math;
   constexpr size_t kPer = Math::kPerStep;
-  Slots seen[N];
-  size_t begin = kSpan, end = 0;
-  for (size_t t = 0; t < N; ++t) {
-    seen[t] = b.Seen(at + t, span);
-    if (seen[t].Empty()) continue;
-    begin = HWY_MIN(begin, static_cast<size_t>(seen[t].begin));
-    end = HWY_MAX(end, static_cast<size_t>(seen[t].end));
-  }
+  const SeenSlots<N> slots(b, span, at, N);
+  const size_t begin = slots.begin, end = slots.end;
   if (begin >= end) return;
   float* scores = b.Scratch(b.plan.scores);
   const size_t steps = b.a.shape.key_dim / kPer;
   Scores<N>(source, steps, b.Scratch(b.plan.queries) + at * steps, begin, end, scores);
   HWY_ALIGN float factor[RoundUp16(N)];
   float* o = states + at * b.state_floats;
-  SoftMaxSpan<typename SoftMaxOf<Math>::Type, N>(b.a, seen, scores, o, b.state_floats, b.width,
-                                                 factor);
+  SoftMaxSpan<typename SoftMaxOf<Math>::Type, N>(b.a, slots.seen, scores, o, b.state_floats,
+                                                 b.width, factor);
   const size_t first = begin / kPer, last = (end + kPer - 1) / kPer;
   constexpr size_t kSums = HWY_MIN(N, kWideSums), kVecs = VectorsBeside(kSums, kSpan / kLanes);
   for (size_t t = 0; t < N; t += kSums) {
@@ -181,6 +226,115 @@ PlainSource<float> Expand(const Block& b, const Source& source) {
   return PlainSource<float>(keys, values, b.plan.value_stride);
 }
 
+// Starts the states of the n queries from `at` on afresh and calls run(page, the page they read
+// after it, span) for the spans of one unit.
+template <class F>
+HWY_INLINE void ForSpans(const Block& b, size_t unit, size_t at, size_t n, float* states,
+                         const F& run) {
+  for (size_t q = at; q < at + n; ++q) ClearState(states + q * b.state_floats, b.width);
+  const auto seen = [&](size_t span) {
+    for (size_t q = at; q < at + n; ++q) {
+      if (!b.Seen(q, span).Empty()) return true;
+    }
+    return false;
+  };
+  for (size_t span = unit * kUnitSpans; span < (unit + 1) * kUnitSpans; ++span) {
+    if (!seen(span)) continue;
+    const uint8_t* page = b.a.pages[span % b.a.ring_pages];
+    const uint8_t* next = seen(span + 1) ? b.a.pages[(span + 1) % b.a.ring_pages] : page;
+    run(page, next, span);
+  }
+}
+
+#if SLUICE_AMX_TILES
+// One unit for up to 16 queries in matrix registers. The next span's scores are multiplied before
+// this one's soft-max, so that neither waits for what the other stored.
+class TileGroup {
+ public:
+  TileGroup(const Block& b, size_t at, size_t n, float* states)
+      : b_(b),
+        at_(at),
+        states_(states + at * b.state_floats),
+        query_(reinterpret_cast<const uint8_t*>(b.Scratch(b.plan.queries)) +
+               at / kTileQueries * KeySteps(b.a.shape.key_dim) * kTileBytes),
+        softmax_(n),
+        sums_(states_, b.state_floats, b.Scratch(b.plan.keys)) {
+    for (size_t q = b.begin + at; q < b.begin + at + n; ++q) {
+      first_ = HWY_MAX(first_, b.a.first[q]);
+      position_ = HWY_MIN(position_, b.a.position[q]);
+    }
+  }
+
+  HWY_INLINE void Span(const TilePage& page, size_t span) {
+    Part& next = parts_[turn_];
+    next.page = page;
+    const int64_t base = static_cast<int64_t>(span * kSpan);
+    next.all = first_ <= base && position_ >= base + static_cast<int64_t>(kSpan) - 1;
+    if (!next.all) next.slots = SeenSlots<kTileQueries>(b_, span, at_, softmax_.n);
+    TileScores(page, query_, next.all ? kSpan : next.slots.end, Scores(turn_));
+    Finish();
+    turn_ = 1 - turn_;
+    started_ = true;
+  }
+
+  void End() {
+    Finish();
+    sums_.AddLast(softmax_);
+    for (size_t t = 0; t < softmax_.n; ++t) {
+      StoreSoftmax({softmax_.max[t], softmax_.sum[t]}, states_ + t * b_.state_floats, b_.width);
+    }
+  }
+
+ private:
+  struct Part {
+    TilePage page;
+    bool all;  // every query sees every slot: then `slots` are not used
+    SeenSlots<kTileQueries> slots;
+  };
+  // The span before.
+  HWY_INLINE void Finish() {
+    if (!started_) return;
+    const Part& part = parts_[1 - turn_];
+    float* const scores = Scores(1 - turn_);
+    sums_.AddLast(softmax_);
+    if (part.all) {
+      TileSoftMax<true>(b_.a, part.slots.seen, scores, softmax_);
+      sums_.Multiply<0, 2>(part.page, scores, softmax_);
+    } else {
+      TileSoftMax<false>(b_.a, part.slots.seen, scores, softmax_);
+      sums_.Multiply(part.page, part.slots.begin, part.slots.end, scores, softmax_);
+    }
+  }
+  float* Scores(size_t turn) const {
+    return b_.Scratch(b_.plan.scores) + turn * kTileQueries * kSpan;
+  }
+
+  const Block& b_;
+  const size_t at_;
+  float* const states_;
+  const uint8_t* const query_;
+  int32_t first_ = 0, position_ = INT32_MAX;  // what all of them see begins and ends here
+  Part parts_[2];
+  size_t turn_ = 0;
+  bool started_ = false;
+  TileSoftMaxes softmax_;
+  TileSums sums_;
+};
+
+// Groups outermost: a group's states stay in L1, and the unit's pages, which do not, in L2.
+void RunTileUnit(const Block& b, size_t unit, float* states) {
+  for (size_t at = 0; at < b.count; at += kTileQueries) {
+    const size_t n = HWY_MIN(b.count - at, kTileQueries);
+    const AmxTiles registers(AttentionShape(n));
+    TileGroup group(b, at, n, states);
+    ForSpans(b, unit, at, n, states,
+             [&](const uint8_t* page, const uint8_t* next, size_t span)
+                 HWY_ATTR { group.Span(TilePage(b.a.shape, page, next, at == 0), span); });
+    group.End();
+  }
+}
+#endif
+
 // One span for all queries; `next`: the page they read after it.
 void RunPage(const Block& b, const uint8_t* page, [[maybe_unused]] const uint8_t* next, size_t span,
              float* states) {
@@ -202,21 +356,14 @@ void RunPage(const Block& b, const uint8_t* page, [[maybe_unused]] const uint8_t
   WithSource(b.a.shape, page, b.Scratch(b.plan.scale_table), run);
 }
 
-// Starts the block's states afresh and takes them through the spans of one unit.
+// Takes the block's states through one unit.
 void RunUnit(const Block& b, size_t unit, float* states) {
-  for (size_t q = 0; q < b.count; ++q) ClearState(states + q * b.state_floats, b.width);
-  const auto seen = [&](size_t span) {
-    for (size_t q = 0; q < b.count; ++q) {
-      if (!b.Seen(q, span).Empty()) return true;
-    }
-    return false;
-  };
-  for (size_t span = unit * kUnitSpans; span < (unit + 1) * kUnitSpans; ++span) {
-    if (!seen(span)) continue;
-    const uint8_t* page = b.a.pages[span % b.a.ring_pages];
-    const uint8_t* next = seen(span + 1) ? b.a.pages[(span + 1) % b.a.ring_pages] : page;
-    RunPage(b, page, next, span, states);
-  }
+#if SLUICE_AMX_TILES
+  if (b.tiles) return RunTileUnit(b, unit, states);
+#endif
+  ForSpans(b, unit, 0, b.count, states,
+           [&](const uint8_t* page, const uint8_t* next, size_t span)
+               HWY_ATTR { RunPage(b, page, next, span, states); });
 }
 
 void RunBlock(const Block& b) {
@@ -278,7 +425,7 @@ HWY_EXPORT(CanDotBf16);
 HWY_EXPORT(AttentionUnit);
 HWY_EXPORT(AttentionMerge);
 
-bool DotsBf16(KvType type) { return HWY_DYNAMIC_DISPATCH(CanDotBf16)(type); }
+bool DotsBf16(const KvShape& shape) { return HWY_DYNAMIC_DISPATCH(CanDotBf16)(shape); }
 
 size_t AttentionScratchBytes(const KvShape& shape) {
   return (ScratchPlan(shape).floats * sizeof(float) + 63) / 64 * 64;

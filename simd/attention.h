@@ -49,16 +49,17 @@ struct AttentionArgs {
   float soft_cap = 0;                   // > 0: cap * tanh(score / cap), before the mask
   const float* sink = nullptr;          // [queries] extra logit in the denominator, or null
   float* const* out = nullptr;          // [queries] -> value_dim floats
-  bool portable = false;                // floats also where DotsBf16(shape.type)
+  bool portable = false;                // floats also where DotsBf16(shape)
   uint8_t* scratch = nullptr;           // 64-byte aligned, AttentionScratchBytes(shape)
 };
-// Whether pages of this type are multiplied as bfloat16 pairs on this CPU (kBF16 where it has the
-// instruction and gains by it), queries and weights rounded to bfloat16, sums in floats. Nearly
-// twice the speed; the bytes depend on the CPU's rounding, though still on no batch, chunk or
-// thread. What it costs: mean KL of Gemma 3 270M's logits from exact ones 0.000025 +- 0.000001 over
-// 1530 positions of tests/testdata/lighthouse.txt (`sluice perplexity --kl --activations f32
+// Whether pages of this shape are multiplied as bfloat16 pairs on this CPU (kBF16 where it has the
+// instruction and gains by it, or AMX, then heads of at least 32 and multiples of 16), queries and
+// weights rounded to bfloat16, sums in floats. Nearly twice the speed, with AMX more; the bytes
+// depend on the CPU's rounding, though still on no batch, chunk or thread. What it costs: mean KL
+// of Gemma 3 270M's logits from exact ones 0.000025 +- 0.000001 over 1530 positions of
+// tests/testdata/lighthouse.txt (`sluice perplexity --kl --activations f32
 // --kv-type bf16`), a hundredth of what 8-bit activations cost.
-bool DotsBf16(KvType type);
+bool DotsBf16(const KvShape& shape);
 size_t AttentionScratchBytes(const KvShape& shape);
 // Takes any number of queries; works through them in tiles.
 void Attention(const AttentionArgs& args);

@@ -22,12 +22,12 @@ constexpr size_t BlockQueries(const KvShape& s) {
 
 // The parts of AttentionArgs::scratch, in floats, each on a 64-byte boundary.
 struct ScratchPlan {
-  size_t queries = 0;  // packed in groups of N: [key_dim][N] each
+  size_t queries = 0;  // packed in groups of N: [key_dim][N] each, or as tiles of 16
   size_t scores, unit_states, states, scale_table, keys, values, value_stride, floats;
 
   explicit constexpr ScratchPlan(const KvShape& s)
       : scores(RoundUp16(BlockQueries(s) * s.key_dim)),
-        unit_states(scores + kMaxGroup * kSpan),
+        unit_states(scores + kScoreRows * kSpan),
         states(unit_states + BlockQueries(s) * AttentionStateFloats(s)),
         scale_table(states + BlockQueries(s) * AttentionStateFloats(s)),
         keys(scale_table + (s.key_dim + s.value_dim) / kKvGroup * kSpan),
@@ -36,7 +36,7 @@ struct ScratchPlan {
         value_stride(RoundUp16(s.value_dim) + 16),
         floats(values + kSpan * value_stride) {}
 
-  static constexpr size_t kMaxGroup = 12;
+  static constexpr size_t kScoreRows = 32;  // of two tiles; the largest other group has 12
 };
 
 }  // namespace sluice

@@ -149,7 +149,7 @@ CeilingList AllCeilings() {
   for (const Format* format : Formats()) {
     if (format->panel_block_bytes > 0) list.kernels.push_back({format, true});
   }
-  const KvType type = DotsBf16(KvType::kBF16) ? KvType::kBF16 : KvType::kF16;
+  const KvType type = DotsBf16({128, 128, KvType::kBF16}) ? KvType::kBF16 : KvType::kF16;
   list.attention.push_back({{128, 128, type}, 4});
   return list;
 }

@@ -14,7 +14,7 @@ KvShape KvShapeOf(const Config& config, KvType type) {
 }
 
 KvType DefaultKvType(bool portable) {
-  return !portable && DotsBf16(KvType::kBF16) ? KvType::kBF16 : KvType::kF16;
+  return !portable && DotsBf16({64, 64, KvType::kBF16}) ? KvType::kBF16 : KvType::kF16;
 }
 
 namespace {

@@ -27,7 +27,7 @@ TEST_F(ModelRunnerTest, DefaultsComeFromTheModelAndTheMachine) {
   ASSERT_TRUE(runner);
   EXPECT_EQ(runner->context(), 512u);  // as trained
   EXPECT_EQ(runner->chunk(), 512u);
-  EXPECT_EQ(runner->kv_type(), DotsBf16(KvType::kBF16) ? KvType::kBF16 : KvType::kF16);
+  EXPECT_EQ(runner->kv_type(), DotsBf16({64, 64, KvType::kBF16}) ? KvType::kBF16 : KvType::kF16);
   EXPECT_GE(runner->decode_threads(), 1);
   EXPECT_GT(runner->load_seconds(), 0);
 }

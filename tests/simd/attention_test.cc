@@ -105,6 +105,20 @@ class Sequence {
     }
   }
 
+  // Keys or values as pages hold them.
+  Floats Stored(bool want_keys) const {
+    const KvShape& s = o_.shape;
+    Floats result, key(s.key_dim), value(s.value_dim);
+    const Bytes page = Aligned(KvPageBytes(s), 0);
+    for (size_t p = 0; p < o_.positions; ++p) {
+      KvStore(s, page.get(), p % kSpan, &keys[p * s.key_dim], &values[p * s.value_dim]);
+      KvLoad(s, page.get(), p % kSpan, key.data(), value.data());
+      const Floats& part = want_keys ? key : value;
+      result.insert(result.end(), part.begin(), part.end());
+    }
+    return result;
+  }
+
  private:
   float Scale() const { return 1.0f / sqrtf(static_cast<float>(o_.shape.key_dim)); }
 
@@ -143,19 +157,6 @@ class Sequence {
     Floats states(n * floats);
     for (size_t u = n; u-- > 0;) AttentionUnit(a, from + u, &states[u * floats]);
     AttentionMerge(a, states.data(), n);
-  }
-
-  Floats Stored(bool want_keys) const {
-    const KvShape& s = o_.shape;
-    Floats result, key(s.key_dim), value(s.value_dim);
-    const Bytes page = Aligned(KvPageBytes(s), 0);
-    for (size_t p = 0; p < o_.positions; ++p) {
-      KvStore(s, page.get(), p % kSpan, &keys[p * s.key_dim], &values[p * s.value_dim]);
-      KvLoad(s, page.get(), p % kSpan, key.data(), value.data());
-      const Floats& part = want_keys ? key : value;
-      result.insert(result.end(), part.begin(), part.end());
-    }
-    return result;
   }
 
   Options o_;
@@ -325,6 +326,8 @@ TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
                                          {128, 128, 8, 77},
                                          {32, 96, 1, 512},
                                          {576, 512, 3, 100},
+                                         {72, 80, 4, 1 << 20},
+                                         {40, 48, 2, 90},
                                          {24, 40, 5, 33},
                                          {8, 8, 2, 1}}) {
     Options o;
@@ -339,7 +342,7 @@ TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
       Sequence s(o);
       const Floats decode = s.Run(1);
       // Queries and weights are rounded to 8 bits where the CPU has the products.
-      s.ExpectRight(decode, DotsBf16(KvType::kBF16) ? 1.5e-2 : 5e-6);
+      s.ExpectRight(decode, DotsBf16(o.shape) ? 1.5e-2 : 5e-6);
       for (const size_t chunk : {3, 7, 32, 100, 512}) {
         ExpectSame(s.Run(chunk), decode, "chunk " + std::to_string(chunk));
       }
@@ -349,6 +352,39 @@ TEST(AttentionInPairs, IsTheFormulaAndSameBytesForAnyCut) {
       ExpectSame(s.Run(1, 0, SIZE_MAX, true), decode, "decode in units");
       ExpectSame(s.Run(620, 0, SIZE_MAX, true), decode, "all in units");
       if (c.window < 200) ExpectSame(s.Run(50, 6), decode, "chunks of 50 in a ring");
+    });
+  }
+}
+
+// A query that points at one key and away from all others gets that key's value, to the bit: every
+// slot and dimension is where it should be. 23 heads: groups of 16 and of fewer.
+TEST(AttentionInPairs, OneKeyAloneGivesItsValue) {
+  for (const auto& [key_dim, value_dim] :
+       std::vector<std::pair<size_t, size_t>>{{64, 64}, {128, 96}, {88, 48}}) {
+    Options o;
+    o.shape = {key_dim, value_dim, KvType::kBF16};
+    o.positions = 130;
+    o.heads = 23;
+    o.portable = false;
+    SCOPED_TRACE("key_dim " + std::to_string(key_dim));
+    Sequence s(o);
+    for (float& k : s.keys) k = k < 0 ? -1 : 1;
+    const auto target = [&](size_t i) { return i * 31 % (i / o.heads + 1); };
+    for (size_t i = 0; i < o.positions * o.heads; ++i) {
+      for (size_t d = 0; d < key_dim; ++d) {
+        s.queries[i * key_dim + d] = 64 * s.keys[target(i) * key_dim + d];
+      }
+    }
+    const Floats values = s.Stored(false);
+    OnEveryTargetAlone([&] {
+      for (const size_t chunk : {1, 130}) {
+        const Floats out = s.Run(chunk);
+        for (size_t i = 0; i < out.size(); ++i) {
+          const size_t at = target(i / value_dim) * value_dim + i % value_dim;
+          ASSERT_NEAR(out[i], values[at], DotsBf16(o.shape) ? 0 : 1e-6)
+              << "query " << i / value_dim << " dim " << i % value_dim;
+        }
+      }
     });
   }
 }
@@ -378,8 +414,8 @@ TEST(AttentionInPairs, OnlyOnRequestAndOnlyForBf16) {
     other.portable = false;
     ForEachTarget([&] {
       const Floats floats = Sequence(o).Run(70), fast = Sequence(other).Run(70);
-      EXPECT_EQ(floats != fast, DotsBf16(type)) << KvTypeName(type);
-      EXPECT_TRUE(type == KvType::kBF16 || !DotsBf16(type));
+      EXPECT_EQ(floats != fast, DotsBf16(o.shape)) << KvTypeName(type);
+      EXPECT_TRUE(type == KvType::kBF16 || !DotsBf16(o.shape));
     });
   }
 }
