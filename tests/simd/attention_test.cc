@@ -376,7 +376,7 @@ TEST(AttentionInPairs, OneKeyAloneGivesItsValue) {
       }
     }
     const Floats values = s.Stored(false);
-    OnEveryTargetAlone([&] {
+    ForEachTarget([&] {
       for (const size_t chunk : {1, 130}) {
         const Floats out = s.Run(chunk);
         for (size_t i = 0; i < out.size(); ++i) {
