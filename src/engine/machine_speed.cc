@@ -22,12 +22,8 @@ PhaseCeilings Roofs(const ModelWork& model, const MachineSpeed& speed, double fe
   PhaseCeilings c;
   for (size_t i = 0; i < model.kernels().size(); ++i) {
     const ModelWork::Kernel& k = model.kernels()[i];
-    double one = 0, best = 0;
-    for (const auto& [rows, rate] : speed.kernels[i].gmac_s) {
-      const double here = rate * (rows > kDecodeRateRows ? many : few);
-      if (rows == 1) one = here;
-      best = std::max(best, here);
-    }
+    const KernelSpeed& kernel = speed.kernels[i];
+    const double one = few * kernel.one_gmac_s, best = many * kernel.best_gmac_s;
     if (one == 0) return {};  // not known of all: not known
     c.first_row_s += 1e-9 * k.macs / one;
     c.row_s += 1e-9 * k.macs / best;
@@ -85,9 +81,8 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
     const KernelId id = IdOf(k);
     KernelSpeed speed;
     speed.stream_gb_s = rate(StreamRate(id));
-    for (const size_t rows : kCacheRows) {
-      speed.best_gmac_s = std::max(speed.best_gmac_s, rate(MultiplyRate(id, rows)));
-    }
+    speed.one_gmac_s = rate(MultiplyRate(id, kCacheRows[0]));
+    speed.best_gmac_s = std::max(speed.one_gmac_s, rate(MultiplyRate(id, kCacheRows[1])));
     for (const size_t rows : kProductRows) {
       if (const double gmac_s = rate(ProductRate(id, rows)); gmac_s > 0) {
         speed.gmac_s.emplace_back(static_cast<double>(rows), gmac_s);

@@ -105,6 +105,7 @@ struct KernelSpeed {
   // 1e9 MAC/s of products whose weights come from memory, by rows; rows ascending. Empty: not
   // known.
   std::vector<std::pair<double, double>> gmac_s;
+  double one_gmac_s = 0;  // one row, weights in the caches, on decode's threads; 0: not known
 
   double GmacsAt(double rows) const;  // between two counts by their logarithm; 0: not known
 };

@@ -36,7 +36,7 @@ Finding CheckLockedMemory(const CheckupInput& in) {
   const auto bytes = static_cast<uint64_t>(**limit);
   const uint64_t need = in.model ? in.model->panel_bytes + in.model->kv_bytes : 0;
   if (need <= bytes) return Ok(name, Size(bytes) + " may be locked");
-  const uint64_t wanted_mib = (need + need / 8 >> 20) + 1;  // and the buffers
+  const uint64_t wanted_mib = ((need + need / 8) >> 20) + 1;  // and the buffers
   const auto mib = static_cast<unsigned long long>(wanted_mib);
   return {name,
           Severity::kNote,

@@ -43,16 +43,25 @@ TEST(HelpTest, EveryCommandFits80Columns) {
   }
 }
 
+// With every run of blanks and line ends as one blank.
+std::string OneLine(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += word + " ";
+  return line;
+}
+
 TEST(HelpTest, SaysWhatAFlagTakesAndItsDefault) {
   const std::string run = RunSluice({"run", "--help"}).out;
   EXPECT_NE(run.find("\n  -c, --ctx-size N "), std::string::npos) << run;
   EXPECT_NE(run.find("\n  -f, --file FILE "), std::string::npos) << run;
-  EXPECT_NE(run.find("(default 0.8)"), std::string::npos) << run;
+  EXPECT_NE(OneLine(run).find("(default 0.8)"), std::string::npos) << run;
   EXPECT_NE(run.find("Usage: sluice run [OPTIONS] [MODEL]\n"), std::string::npos) << run;
   const std::string tokenize = RunSluice({"tokenize", "--help"}).out;
   EXPECT_NE(tokenize.find("[OPTIONS] MODEL [TEXT]\n"), std::string::npos) << tokenize;
   EXPECT_NE(RunSluice({"perplexity", "--help"}).out.find("(required)"), std::string::npos);
-  EXPECT_NE(RunSluice({"top", "--help"}).out.find("(or $SLUICE_API_KEY)"), std::string::npos);
+  EXPECT_NE(OneLine(RunSluice({"top", "--help"}).out).find("(or $SLUICE_API_KEY)"),
+            std::string::npos);
 }
 
 TEST(HelpTest, FollowsTheTerminal) {
@@ -64,9 +73,11 @@ TEST(HelpTest, FollowsTheTerminal) {
   std::istringstream lines(text.substr(text.find("Usage:"), text.find("Example:")));
   for (std::string line; std::getline(lines, line) && line != "Example:";) {
     EXPECT_LE(Widest(line), 60u) << line;
-    const bool begins = line.empty() || line[0] == ' ' || line.back() == ':' ||
-                        line.starts_with("Usage:") || line.find("MODEL defaults") == 0 ||
-                        line.find("closing line") != std::string::npos;
+    const bool begins =
+        line.empty() || line[0] == ' ' || line.back() == ':' || line.starts_with("Usage:") ||
+        line.find("MODEL defaults") == 0 ||
+        line.find(';') != std::string::npos ||  // a list that fills more than a line
+        line.find("closing line") != std::string::npos;
     EXPECT_TRUE(begins) << line;
   }
 }

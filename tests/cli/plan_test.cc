@@ -63,8 +63,8 @@ TEST_F(PlanCliTest, OfADevice) {
 
 TEST_F(PlanCliTest, TextFits80Columns) {
   for (const ProgramResult& result :
-       {On("pi5"), On("all", {"--threads", "1"}), On("pi5", {"--advise", "1e6 tok/s for 4 users"}),
-        Run({"machine", "--threads", "1"})}) {
+       {On("pi5"), On("all", {"--threads", "1"}),
+        On("pi5", {"--advise", "1000000 tok/s for 4 users"}), Run({"machine", "--threads", "1"})}) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_LE(Widest(result.out), 80u) << result.out;
   }

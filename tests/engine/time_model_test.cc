@@ -208,7 +208,7 @@ TEST(KernelSpeed, BetweenTwoCountsByTheirLogarithm) {
 MachineSpeed Speed() {
   MachineSpeed s;
   s.read_gb_s = 10;
-  s.kernels = {{8, 200, {{1, 20}, {256, 200}}}};
+  s.kernels = {{8, 200, {{1, 20}, {256, 200}}, 20}};
   s.attention_gmac_s = 50;
   s.row_attention_gmac_s = 25;
   s.barrier_us = 1;

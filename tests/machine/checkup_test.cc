@@ -311,7 +311,7 @@ TEST_F(CheckupTest, MemoryLimitOfTheControlGroup) {
   Model();
   const Finding f = Only("memory limit", Severity::kProblem);
   ExpectCost(f, 0.5, CostUnit::kSecondsPerToken, false);
-  EXPECT_NE(f.fix[0].find("--memory 5364m"), std::string::npos) << f.fix[0];
+  EXPECT_NE(f.fix[0].find("--memory 5620m"), std::string::npos) << f.fix[0];
 }
 
 TEST_F(CheckupTest, ContainerWithoutMemoryLimit) {
