@@ -55,6 +55,12 @@ ModelWork::ModelWork(const Config& config, const Weights& weights) : config_(con
           matrices_.push_back({w, router ? Use::kRouter : Use::kDense});
         },
         [&](const Weight& w) { matrices_.push_back({w, Use::kExpert}); });
+    for (const NormWeights& norm :
+         {layer.attn_norm, layer.attn_post_norm, layer.ffn_norm, layer.ffn_post_norm}) {
+      if (norm) normed_values_ += config.dim;
+    }
+    if (layer.q_norm) normed_values_ += config.q_dim();
+    if (layer.k_norm) normed_values_ += config.k_dim();
   }
   matrices_.push_back({weights.output, Use::kOutput});
   for (Matrix& m : matrices_) {
@@ -279,12 +285,13 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
         std::max(Over(work.row_attention_macs, speed.compute_share * speed.row_attention_gmac_s),
                  Over(work.kv_bytes, read_gb_s));
   }
-  // Two norms, the attention's output quantised, rotations and two residual sums: values per row
-  // and layer, each about as dear as one normed and quantised. The MLP's activated in its tiles.
+  // Norms, the attention's output quantised, rotations and two residual sums: values per row, each
+  // about as dear as one normed and quantised. The MLP's activated in its tiles.
   const size_t ffn =
       c.moe.experts > 0 ? c.moe.used * c.moe.ffn_dim + c.moe.shared_ffn_dim : c.ffn_dim;
   const auto layers = static_cast<double>(c.layers);
-  const double normed = layers * static_cast<double>(4 * c.dim + c.q_dim() + c.k_dim());
+  const double normed = static_cast<double>(model.normed_values()) +
+                        layers * static_cast<double>(2 * c.dim + c.q_dim() + c.k_dim());
   const double gated = layers * static_cast<double>(ffn);
   // Few rows are normed by every thread for itself; tiles are always shared.
   const auto threads = static_cast<double>(speed.threads);

@@ -77,6 +77,7 @@ class ModelWork {
   double WeightBytes() const;  // held in memory, all experts; the embedding table left out
   double Parameters() const;   // of these matrices, as many values
   double EmbeddingBytes() const { return embedding_bytes_; }  // the table, in the file
+  size_t normed_values() const { return normed_values_; }     // of a row, in all layers
   // Barriers of a pass, as counted in tests/engine/barriers_test.cc.
   size_t Barriers(size_t rows) const;
 
@@ -92,7 +93,7 @@ class ModelWork {
   Config config_;
   std::vector<Matrix> matrices_;
   std::vector<Kernel> kernels_;
-  size_t windowed_layers_ = 0;
+  size_t windowed_layers_ = 0, normed_values_ = 0;
   double embedding_bytes_ = 0;
 };
 

@@ -270,9 +270,10 @@ TEST(PredictPass, AddsAttentionRowsAndBarriers) {
   const PassTime time = PredictPass(model, work, 1, Speed());
   EXPECT_NEAR(time.attention_s, 2, 1e-9);
   EXPECT_NEAR(time.barriers_s, 1e-6 * (2 * 5 + 2), 1e-12);
-  // Values of a row: 2 layers x (4 x 64 + 128 + 64) by every thread, 2 x 128 shared, 2 ns each.
-  EXPECT_NEAR(time.rows_s, 1e-9 * 2 * (448 + 2 * 128 / 2), 1e-15);
-  EXPECT_NEAR(PredictPass(model, work, 4, Speed()).rows_s, 1e-9 * 4 * 2 * (448 + 2 * 128) / 2,
+  // Values of a row: 2 layers x (2 x 64 + 128 + 64), no norms, by every thread, 2 x 128 shared, 2
+  // ns each.
+  EXPECT_NEAR(time.rows_s, 1e-9 * 2 * (320 + 2 * 128 / 2), 1e-15);
+  EXPECT_NEAR(PredictPass(model, work, 4, Speed()).rows_s, 1e-9 * 4 * 2 * (320 + 2 * 128) / 2,
               1e-15);
   work.kv_bytes = work.bytes = 30e9;  // reading them takes longer than multiplying
   EXPECT_NEAR(PredictPass(model, work, 1, Speed()).attention_s, 4, 1e-9);
