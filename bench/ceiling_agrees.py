@@ -9,7 +9,7 @@ For each model, pairs of a run of `sluice run` and of an account that uses nothi
   time a token    from the first piece of text that leaves the process to the last, by our clock
   CPUs            the process's CPU time over that time, from /proc/PID/stat
   bandwidth       a C program, compiled here, that reads a buffer with as many pinned threads, right
-                  before the run and right after it; the best window of 50 ms, mean of the two
+                  before the run and right after it; the best window of 20 ms, mean of the two
 
 The buffer is as large as a token's bytes, or 4 times the last cache (2 GB at most) where a model is
 larger than that: a small model's weights lie partly in the cache, and "what so many bytes can be
@@ -44,8 +44,8 @@ PROBE = r"""
 #include <sys/mman.h>
 #include <time.h>
 enum { kMost = 256 };
-static int threads, cpus[kMost], passes = 1, again = 1, windows;
-static size_t words;
+static int threads, cpus[kMost], again = 1, windows = -1;
+static size_t words, stretch = 1 << 19;  /* of each thread in a window */
 static uint64_t *buffer;
 static volatile uint64_t sums[kMost];
 static double seconds, best;
@@ -66,32 +66,35 @@ static void *work(void *argument) {
   memset(own, 1, 8 * count);
   pthread_barrier_wait(&all);
   const double start = now();
-  while (again) {
+  for (size_t at = 0; again;) {
     pthread_barrier_wait(&all);
     const double from = now();
-    for (int pass = 0; pass < passes; ++pass) {
-      uint64_t sum = 0, rest = 0;
+    for (size_t left = stretch; left >= 8;) {
+      const size_t piece = left < count - at ? left : count - at;
+      const uint64_t *const part = own + at;
+      uint64_t sum = 0;
       if (windows % 2 == 0) {  /* some CPUs read faster so, others do not */
-        for (size_t i = 0; i + 8 <= count; i += 8) {
-          __builtin_prefetch(own + i + 128, 0, 2);
-          for (size_t j = 0; j < 8; ++j) sum += own[i + j];
+        for (size_t i = 0; i + 8 <= piece; i += 8) {
+          __builtin_prefetch(part + i + 128, 0, 2);
+          for (size_t j = 0; j < 8; ++j) sum += part[i + j];
         }
       } else {
-        for (size_t i = 0; i < count; ++i) rest += own[i];
+        for (size_t i = 0; i < piece; ++i) sum += part[i];
       }
-      sums[index] += sum + rest;
+      sums[index] += sum;
+      left -= piece;
+      at = (at + piece) % count;
     }
     pthread_barrier_wait(&all);
     if (index == 0) {
       const double taken = now() - from;
-      if (passes == 1 && taken < 0.05) {
-        passes = 1 + (int)(0.05 / taken);
-      } else {
-        const double rate = 8e-9 * (double)(words * (size_t)passes) / taken;
-        if (rate > best) best = rate;
-        ++windows;
+      const double rate = 8e-9 * (double)stretch * threads / taken;
+      if (windows < 0) {
+        stretch = (size_t)((double)stretch * 0.02 / taken) / 8 * 8;
+      } else if (rate > best) {
+        best = rate;
       }
-      again = windows < 4 || now() - start < seconds;
+      again = ++windows < 4 || now() - start < seconds;
     }
     pthread_barrier_wait(&all);
   }

@@ -128,24 +128,27 @@ Result<double> MeasureMatMulRate(ThreadTeam& team, int threads, const KernelMatr
 }
 
 Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape& shape,
-                                    double seconds, size_t queries, RateWindows windows) {
+                                    double seconds, size_t queries, RateWindows windows,
+                                    std::span<const uint8_t> memory) {
   const size_t page_bytes = KvPageBytes(shape);
   const size_t query_bytes = RoundUp(queries * shape.key_dim * sizeof(float));
   const size_t out_bytes = RoundUp(queries * shape.value_dim * sizeof(float));
   const size_t page_area = RoundUp(kUnitSpans * page_bytes);
   const size_t each = page_area + query_bytes + out_bytes + RoundUp(AttentionScratchBytes(shape));
   ASSIGN_OR_RETURN(const Arena arena, Arena::Create(each * static_cast<size_t>(team.size())));
+  const size_t unit_bytes = kUnitSpans * page_bytes;
+  const size_t units = memory.size() / unit_bytes / static_cast<size_t>(team.size());
   return SumOfRates(team, threads, [&](size_t worker) {
-    uint8_t* const memory = arena.data() + worker * each;
-    auto* const query = reinterpret_cast<float*>(memory + page_area);
-    auto* const out = reinterpret_cast<float*>(memory + page_area + query_bytes);
+    uint8_t* const own = arena.data() + worker * each;
+    auto* const query = reinterpret_cast<float*>(own + page_area);
+    auto* const out = reinterpret_cast<float*>(own + page_area + query_bytes);
     for (size_t i = 0; i < queries * shape.key_dim; ++i) query[i] = Value(i);
     const std::vector<float> value(shape.value_dim, 0.5f);
     const uint8_t* pages[kUnitSpans];
     for (size_t s = 0; s < kUnitSpans; ++s) {
-      pages[s] = memory + s * page_bytes;
+      pages[s] = own + s * page_bytes;
       for (size_t slot = 0; slot < kSpan; ++slot) {
-        KvStore(shape, memory + s * page_bytes, slot, query + slot % queries * shape.key_dim,
+        KvStore(shape, own + s * page_bytes, slot, query + slot % queries * shape.key_dim,
                 value.data());
       }
     }
@@ -167,9 +170,16 @@ Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape
     args.first = first.data();
     args.scale = 0.01f;
     args.out = outs.data();
-    args.scratch = memory + page_area + query_bytes + out_bytes;
+    args.scratch = own + page_area + query_bytes + out_bytes;
     const size_t macs = queries * kUnitPositions * (shape.key_dim + shape.value_dim);
-    return WindowRate(windows, seconds, static_cast<double>(macs), [&] { Attention(args); });
+    size_t unit = 0;
+    return WindowRate(windows, seconds, static_cast<double>(macs), [&] {
+      if (units > 0) {
+        const uint8_t* const from = memory.data() + (worker * units + unit++ % units) * unit_bytes;
+        for (size_t s = 0; s < kUnitSpans; ++s) pages[s] = from + s * page_bytes;
+      }
+      Attention(args);
+    });
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "quant/format.h"
 #include "simd/attention.h"
@@ -40,10 +41,13 @@ Result<double> MeasureMatMulRate(ThreadTeam& team, int threads, const KernelMatr
                                  RateWindows windows = RateWindows::kFastest);
 
 // The same of attention over a unit of 512 positions (scores and weighed values), in tiles of
-// `queries` rows: as prefill has them, or the query heads of one kv head.
+// `queries` rows: as prefill has them, or the query heads of one kv head. With `memory` (finite
+// numbers in `shape`'s type) each worker takes the next unit of its share of that every time, as
+// decode does; without, the same one in its cache.
 Result<double> MeasureAttentionRate(ThreadTeam& team, int threads, const KvShape& shape,
                                     double seconds = 0.1, size_t queries = 48,
-                                    RateWindows windows = RateWindows::kFastest);
+                                    RateWindows windows = RateWindows::kFastest,
+                                    std::span<const uint8_t> memory = {});
 
 // 1e9 multiply-adds per second while `threads` workers multiply `tokens` rows with 2048 rows of
 // `matrix` at a time, all together, as a pass of a model does: with a matrix larger than the

@@ -217,8 +217,9 @@ class Probe {
         const double prompt,
         MeasureAttentionRate(team_, prefill_, id.shape, kAttention_s, 48, RateWindows::kAll));
     Add(AttentionRate(id, true), prompt);
-    ASSIGN_OR_RETURN(const double row, MeasureAttentionRate(team_, decode_, id.shape, kAttention_s,
-                                                            id.group, RateWindows::kAll));
+    ASSIGN_OR_RETURN(const double row,
+                     MeasureAttentionRate(team_, decode_, id.shape, kAttention_s, id.group,
+                                          RateWindows::kAll, {buffer_.data(), buffer_.size()}));
     Add(AttentionRate(id, false), row);
     return Status();
   }

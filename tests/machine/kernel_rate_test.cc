@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "src/base/arena.h"
+
 namespace sluice {
 namespace {
 
@@ -69,7 +71,15 @@ TEST(KernelRate, DecodedFloats) {
 TEST(KernelRate, AttentionOfEveryType) {
   auto team = ThreadTeam::Create(2);
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8}) {
-    EXPECT_GT(*MeasureAttentionRate(**team, 2, KvShape{64, 32, type}, 0), 0) << KvTypeName(type);
+    const KvShape shape{64, 32, type};
+    EXPECT_GT(*MeasureAttentionRate(**team, 2, shape, 0), 0) << KvTypeName(type);
+    // Two units for each worker, and a part of one that is left over.
+    const size_t bytes = 4 * kUnitSpans * KvPageBytes(shape) + 100;
+    const Result<Arena> memory = Arena::Create(bytes);
+    ASSERT_TRUE(memory.ok());
+    EXPECT_GT(
+        *MeasureAttentionRate(**team, 2, shape, 0, 4, RateWindows::kAll, {memory->data(), bytes}),
+        0);
   }
 }
 
