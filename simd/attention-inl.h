@@ -288,10 +288,9 @@ HWY_INLINE float Fma1(float a, float b, float c) {
   return hn::GetLane(hn::MulAdd(hn::Set(d, a), hn::Set(d, b), hn::Set(d, c)));
 }
 
-// The soft-max of one span for N queries: raw scores to weights, maxima and sums moved
-// on in the states, and the factors for what had been summed before. A query that sees nothing
-// keeps its state. The steps of all queries alternate, so that one's latencies hide behind
-// another's work.
+// The soft-max of one span for N queries: raw scores to weights, maxima and sums moved on in the
+// states, and the factors for what had been summed before. A query that sees nothing keeps its
+// state. The steps of all queries alternate, so that one's latencies hide behind another's work.
 template <class SoftMax, size_t N>
 HWY_INLINE void SoftMaxSpan(const AttentionArgs& a, const Slots (&seen)[N],
                             float* HWY_RESTRICT scores, float* HWY_RESTRICT states, size_t stride,

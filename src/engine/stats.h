@@ -82,8 +82,8 @@ struct PassCeilings {
 };
 
 // Adds up to work.seconds. Where one worker can read as fast as the memory gives, the loss of
-// another costs nothing: apart from stopped_s no more than what a pass took longer than its bytes
-// at quiet_read_gb_s was lost.
+// another costs nothing: no more than what a pass took longer than its bytes at quiet_read_gb_s
+// was lost.
 StallTimes Attribute(const PassTotals& work, const PhaseCeilings& ceilings);
 
 // Shares of the two ceilings over all of the passes' time, 0 if not known; 1 is all.
@@ -122,10 +122,9 @@ struct TeamTime {
 
 // The parts of the wall time that were lost, as the four of PassTotals. A worker that has no CPU
 // makes others sleep in the next barrier: as much of their sleep as that can explain is its loss
-// and no barrier's. A seat left empty is the quota's where that is for
-// fewer CPUs, and else other programs'. Where more workers than
-// CPUs take turns, each other's turns are no loss of time; what is lost is what the CPUs were not
-// used for.
+// and no barrier's. A seat left empty is the quota's where that is for fewer CPUs, and
+// else other programs'. Where more workers than CPUs take turns, each other's turns are no loss of
+// time; what is lost is what the CPUs were not used for.
 PassTotals Losses(const TeamTime& time);
 
 }  // namespace sluice
