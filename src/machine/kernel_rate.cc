@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "quant/generic_matmul.h"
+#include "quant/tiles.h"
 #include "src/base/arena.h"
 #include "src/machine/topology.h"
 
@@ -15,11 +16,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kRows = 64;  // of the matrix, per worker: four panels
-// A product as the model's passes do it (src/model/ops.cc): few tokens take a stretch of weights at
-// a time, many a tile of columns that is copied to its place; after each matrix a barrier, where
-// whoever lost his CPU meanwhile is waited for.
-constexpr size_t kStreamBytes = size_t{64} << 10, kMatrixRows = 2048;
-constexpr size_t kFewTokens = 8, kManyTokensTile = 64;
+// A product as the model's passes do it (src/model/ops.cc): in the same tiles, which for many
+// tokens are copied to their place; after each matrix a barrier, where whoever lost his CPU
+// meanwhile is waited for.
+constexpr size_t kMatrixRows = 2048;
 
 // Not zeros, which a kernel might like too much, and far from denormals.
 float Value(size_t i) { return static_cast<float>(i * 2654435761u % 2048) / 1024 - 1; }
@@ -187,10 +187,10 @@ Result<double> MeasureProductRate(ThreadTeam& team, int threads, const KernelMat
                                   size_t tokens, double seconds) {
   const KernelMatrix& m = matrix;
   threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
-  const bool few = tokens <= kFewTokens;
-  const size_t stretch = kStreamBytes / m.format->RowBytes(m.k) / kPanelRows * kPanelRows;
-  const size_t tile = few ? std::max(stretch, kPanelRows) : kManyTokensTile;
-  const size_t columns = std::min(kMatrixRows / tile * tile, m.rows / tile * tile);
+  const bool few = tokens <= kFewRows;
+  const size_t most = std::min(kMatrixRows, m.rows);
+  const size_t tile = TileColumns(*m.format, most, m.k, tokens, static_cast<size_t>(threads));
+  const size_t columns = most / tile * tile;
   if (columns == 0) return 0;
   const size_t row_bytes =
       m.panels ? m.k / m.format->block_values * m.format->panel_block_bytes / kPanelRows

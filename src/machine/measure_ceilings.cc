@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "quant/tiles.h"
 #include "simd/activations.h"
 #include "simd/stream.h"
 #include "simd/vector_ops.h"
@@ -110,7 +111,7 @@ struct RowTimes {
 };
 
 Result<RowTimes> MeasureRowTimes() {
-  constexpr size_t kRows = 512, kColumns = 32, kFfn = 4 * kWidth;
+  constexpr size_t kRows = 512, kColumns = kTileColumns, kFfn = 4 * kWidth;
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(ActBytes(kRows, kWidth) + ActBytes(kRows, kFfn) +
                                               (kRows + 2) * kWidth * sizeof(float) +
                                               2 * kRows * kColumns * sizeof(float) + 8 * kPage));

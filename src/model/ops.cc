@@ -75,18 +75,11 @@ bool TakesRelaxed(const Workspace& ws, const Weight& w, size_t rows) {
   return ws.relaxed && ws.relaxed->Takes(*w.format, w.panels, rows);
 }
 
-// Output columns of one tile of work, at least four tiles for each worker where that can be. Many
-// rows: 64, since what is written of a row then fills whole cache lines of its quantised form too
-// (32, which kernels expand at a time: prefill 2 to 5 % slower on a Xeon). Few: a stretch of
-// memory long enough to stream (64 KB is 3 us).
+// Output columns of one tile of work.
 size_t TileColumns(const Workspace& ws, const Weight& w, size_t rows, const Worker& worker) {
-  const bool relaxed = TakesRelaxed(ws, w, rows);
-  const size_t share = w.rows / (4 * static_cast<size_t>(worker.count()));
-  if (rows > kFewRows && !relaxed) return share < kTileColumns ? kLeastTileColumns : kTileColumns;
-  constexpr size_t kStreamBytes = size_t{64} << 10;
-  const size_t stream = relaxed ? kRelaxedTileColumns : kStreamBytes / w.format->RowBytes(w.k);
-  const size_t columns = std::min({stream, share, kWideTileColumns});
-  return std::max<size_t>(1, columns / kLeastTileColumns) * kLeastTileColumns;
+  const auto workers = static_cast<size_t>(worker.count());
+  if (!TakesRelaxed(ws, w, rows)) return TileColumns(*w.format, w.rows, w.k, rows, workers);
+  return ShareOfTiles(w.rows, kRelaxedTileColumns, workers);
 }
 
 size_t Tiles(size_t n, size_t tile) { return (n + tile - 1) / tile; }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "quant/tiles.h"
 #include "simd/activations.h"
 #include "src/base/arena.h"
 #include "src/base/status.h"
@@ -51,13 +52,7 @@ struct InputBuffer {
 // and quantise against 1 us a barrier, on Zen 4 with two threads.
 constexpr size_t kPrivateRows = 2;
 
-// Output columns of a product that a worker computes, activates and writes at a time, where many
-// rows share them; and the most, where few do.
-constexpr size_t kTileColumns = 64, kLeastTileColumns = 32;
 constexpr size_t kRelaxedTileColumns = 128;  // of a product by oneDNN
-constexpr size_t kWideTileColumns = 1024;
-// Rows that a kernel takes at once from the panels themselves: few.
-constexpr size_t kFewRows = 8;
 // Passes of up to so many rows may cut one head's attention into units for several workers.
 constexpr size_t kSplitRows = 4;
 
