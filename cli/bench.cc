@@ -80,6 +80,7 @@ class Side {
     row.setup.weights = runner_->model().load_mode();
     row.setup.threads = runner_->decode_threads();
     row.setup.threads_batch = runner_->prefill_threads();
+    row.setup.kv_type = runner_->kv_type();
     row.model = model_;
     row.result = bench_->Finish();
     row.time = UtcTime();
@@ -259,7 +260,7 @@ class Session {
     RooflinePoint p;
     p.label = LabelOf(r.test);
     p.series = row.model.type + ", " + std::to_string(r.threads) + " threads, " +
-               LoadModeName(row.setup.weights) + ", KV " + KvTypeName(row.setup.kv_type);
+               LoadModeName(row.setup.weights) + ", KV " + KvTypeName(*row.setup.kv_type);
     if (versus_) p.series = std::string(1, row.side) + ": " + p.series;
     p.mac_per_byte = r.work.macs() / r.work.bytes;
     p.gmac_s = r.gmac_s();

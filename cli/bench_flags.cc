@@ -113,14 +113,14 @@ Result<std::vector<std::string>> FindModels(const BenchFlags& flags) {
   return paths;
 }
 
-Result<std::vector<KvType>> KvTypes(const BenchFlags& flags) {
+Result<std::vector<std::optional<KvType>>> KvTypes(const BenchFlags& flags) {
   if (!flags.value_type.empty() && flags.value_type != flags.kv_type) {
     return BadFlag("-ctv", "keys and values share one type here; expected what -ctk has");
   }
-  std::vector<KvType> types;
+  std::vector<std::optional<KvType>> types;
   for (const std::string& list : flags.kv_type) {
     for (const std::string& word : SplitAtCommas(list)) {
-      ASSIGN_OR_RETURN(const KvType type, ParseKvType(word, flags.portable));
+      ASSIGN_OR_RETURN(const std::optional<KvType> type, ParseKvType(word));
       types.push_back(type);
     }
   }
@@ -222,7 +222,7 @@ Result<std::vector<BenchSetup>> Setups(const BenchFlags& flags) {
   cross(models, [](BenchSetup& s, const std::string& v) { s.model = v; });
   cross(weights, [](BenchSetup& s, LoadMode v) { s.weights = v; });
   cross(pages, [](BenchSetup& s, const std::string& v) { s.huge_pages = v; });
-  cross(kv_types, [](BenchSetup& s, KvType v) { s.kv_type = v; });
+  cross(kv_types, [](BenchSetup& s, std::optional<KvType> v) { s.kv_type = v; });
   cross(batches, [](BenchSetup& s, size_t v) { s.batch = v; });
   cross(threads, [](BenchSetup& s, size_t v) { s.threads = static_cast<int>(v); });
   cross(prefill, [](BenchSetup& s, size_t v) { s.threads_batch = static_cast<int>(v); });

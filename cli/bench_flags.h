@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace sluice {
 struct BenchSetup {
   std::string model;  // path
   LoadMode weights = LoadMode::kAuto;
-  std::string huge_pages = "auto";  // checked: a word of ParseHugePages
-  KvType kv_type = KvType::kF16;
+  std::string huge_pages = "auto";     // checked: a word of ParseHugePages
+  std::optional<KvType> kv_type;       // none: as RunnerOptions has it
   size_t batch = 512;                  // rows of a pass of a prompt
   int threads = 0, threads_batch = 0;  // 0: as RunnerOptions has it
   bool relaxed = false, portable = false, mlock = false;

@@ -121,7 +121,7 @@ boost::json::object BenchRowJson(const BenchRow& row) {
   const BenchResult& r = row.result;
   const std::vector<double> ts = r.samples_ts();
   const std::optional<Interval> ci = MeanInterval95(ts);
-  const char* kv = KvTypeName(row.setup.kv_type);
+  const char* kv = KvTypeName(*row.setup.kv_type);
   boost::json::object o{{"build_commit", SLUICE_COMMIT},
                         {"build_number", 0},
                         {"cpu_info", Printable(ThisMachine().cpu_name)},
@@ -190,8 +190,7 @@ boost::json::object BenchRowJson(const BenchRow& row) {
 
 BenchPrinter::BenchPrinter(BenchFormat format, std::span<const BenchPlan> plans, bool versus)
     : format_(format), versus_(versus) {
-  BenchSetup usual;
-  usual.kv_type = DefaultKvType(false);
+  const BenchSetup usual;
   for (const BenchPlan& plan : plans) {
     batch_ |= plan.setup.batch != usual.batch;
     kv_type_ |= plan.setup.kv_type != usual.kv_type;
@@ -259,7 +258,7 @@ void BenchPrinter::PrintMarkdown(const BenchRow& row) {
   add(true, "threads", 7, std::to_string(s.threads));
   add(threads_batch_, "prefill threads", 15, std::to_string(s.threads_batch));
   add(batch_, "n_batch", 7, std::to_string(s.batch));
-  add(kv_type_, "kv", 4, KvTypeName(s.kv_type));
+  add(kv_type_, "kv", 4, KvTypeName(*s.kv_type));
   add(weights_, "weights", -7, LoadModeName(s.weights));
   add(huge_pages_, "huge pages", -10, s.huge_pages);
   add(np_, "np", 3, std::to_string(r.test.concurrency));

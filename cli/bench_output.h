@@ -28,7 +28,7 @@ struct BenchModel {
 };
 
 struct BenchRow {
-  BenchSetup setup;  // threads as they are, weights as they were loaded
+  BenchSetup setup;  // threads and KV type as they are, weights as they were loaded
   BenchModel model;
   BenchResult result;
   std::string time;               // when the row was finished, UTC

@@ -77,7 +77,8 @@ void ModelFlags::AddTo(CLI::App& command) {
       command
           .add_option("--kv-type,--cache-type-k,--ctk", kv_type,
                       "Keys and values in the cache: f32, f16, bf16, or q8 (also q8_0); auto: bf16 "
-                      "on CPUs that multiply it (not with --portable), f16 on others")
+                      "on CPUs that multiply it for the model's heads (not with --portable), "
+                      "else f16")
           ->type_name("TYPE")
           ->capture_default_str();
   command
@@ -106,11 +107,11 @@ void ModelFlags::AddTo(CLI::App& command) {
   command.add_flag("--no-cnv,--no-conversation", no_conversation, ignored);
 }
 
-Result<KvType> ModelFlags::KeyAndValueType() const {
-  if (value_type.empty()) return ParseKvType(kv_type, portable);
-  ASSIGN_OR_RETURN(const KvType value, ParseKvType(value_type, portable));
+Result<std::optional<KvType>> ModelFlags::KeyAndValueType() const {
+  if (value_type.empty()) return ParseKvType(kv_type);
+  ASSIGN_OR_RETURN(const std::optional<KvType> value, ParseKvType(value_type));
   if (kv_option_ == nullptr || kv_option_->count() == 0) return value;
-  ASSIGN_OR_RETURN(const KvType key, ParseKvType(kv_type, portable));
+  ASSIGN_OR_RETURN(const std::optional<KvType> key, ParseKvType(kv_type));
   if (key == value) return key;
   return Status(
       StatusCode::kInvalidArgument,

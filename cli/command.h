@@ -67,7 +67,7 @@ struct ModelFlags {
   void ReportIgnored(const std::string& command) const;
 
  private:
-  Result<KvType> KeyAndValueType() const;
+  Result<std::optional<KvType>> KeyAndValueType() const;
 
   CLI::Option* kv_option_ = nullptr;
 };

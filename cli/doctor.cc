@@ -74,7 +74,7 @@ Result<ModelNeed> NeedOf(const std::string& path) {
   ASSIGN_OR_RETURN(const Config config, ReadConfig(*gguf));
   need.positions = std::min(config.context, kPositions);
   need.kv_bytes = KvPagesPerSequence(config, need.positions, kChunk) *
-                  KvPageBytes(KvShapeOf(config, DefaultKvType(false)));
+                  KvPageBytes(KvShapeOf(config, DefaultKvType(config, false)));
   return need;
 }
 

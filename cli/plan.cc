@@ -45,12 +45,12 @@ class Planner {
   Status Run() {
     ASSIGN_OR_RETURN(path_, FindOrOffer(flags_.model));
     RETURN_IF_ERROR(ReadWorkload());
+    RETURN_IF_ERROR(ChooseKvType());
     ChooseThreads();
     if (flags_.check) return Check();
     ASSIGN_OR_RETURN(devices_, AllDevices(flags_.devices_file));
     ASSIGN_OR_RETURN(const LoadMode mode, ParseLoadMode(flags_.weights));
     ASSIGN_OR_RETURN(const ModelWork model, ModelWork::Of(path_, mode != LoadMode::kGguf));
-    RETURN_IF_ERROR(CheckContext(model.config()));
     const bool one = flags_.on.size() == 1 && flags_.on[0] != "all";
     if (one) {
       ASSIGN_OR_RETURN(device_, FindDevice(devices_, flags_.on[0]));
@@ -71,7 +71,6 @@ class Planner {
 
  private:
   Status ReadWorkload() {
-    ASSIGN_OR_RETURN(workload_.kv_type, ParseKvType(flags_.kv_type, false));
     workload_.prompt = flags_.prompt;
     workload_.output = flags_.output;
     workload_.concurrency = flags_.concurrency;
@@ -88,7 +87,13 @@ class Planner {
     return Status();
   }
 
-  Status CheckContext(const Config& c) const {
+  Status ChooseKvType() {
+    ASSIGN_OR_RETURN(const std::optional<KvType> wanted, ParseKvType(flags_.kv_type));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Gguf> gguf, Gguf::Open(path_));
+    const Result<Config> config = ReadConfig(*gguf);
+    if (!config.ok()) return config.status().Within(path_);
+    const Config& c = *config;
+    workload_.kv_type = wanted.value_or(DefaultKvType(c, false));
     if (workload_.kv_type != KvType::kQ8 || (c.key_dim % 32 == 0 && c.value_dim % 32 == 0)) {
       return Status();
     }

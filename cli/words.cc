@@ -45,14 +45,14 @@ Result<Activations> ParseActivations(const std::string& word) {
                             {{"int8", Activations::kInt8}, {"f32", Activations::kF32}});
 }
 
-Result<KvType> ParseKvType(const std::string& word, bool portable) {
-  return OneOf<KvType>("--kv-type", word,
-                       {{"auto", DefaultKvType(portable)},
-                        {"f32", KvType::kF32},
-                        {"f16", KvType::kF16},
-                        {"bf16", KvType::kBF16},
-                        {"q8", KvType::kQ8},
-                        {"q8_0", KvType::kQ8}});  // llama.cpp's word
+Result<std::optional<KvType>> ParseKvType(const std::string& word) {
+  return OneOf<std::optional<KvType>>("--kv-type", word,
+                                      {{"auto", std::nullopt},
+                                       {"f32", KvType::kF32},
+                                       {"f16", KvType::kF16},
+                                       {"bf16", KvType::kBF16},
+                                       {"q8", KvType::kQ8},
+                                       {"q8_0", KvType::kQ8}});  // llama.cpp's word
 }
 
 std::string NamesAFile(const std::string& value) {

@@ -2,6 +2,7 @@
 #ifndef SLUICE_CLI_WORDS_H_
 #define SLUICE_CLI_WORDS_H_
 
+#include <optional>
 #include <string>
 
 #include "src/base/status.h"
@@ -14,8 +15,8 @@ Result<LoadMode> ParseLoadMode(const std::string& word);
 Result<HugePages> ParseHugePages(const std::string& word);
 Result<NumaMode> ParseNumaMode(const std::string& word);
 Result<Activations> ParseActivations(const std::string& word);
-// --kv-type, or llama.cpp's word for it; auto is what is fastest here.
-Result<KvType> ParseKvType(const std::string& word, bool portable);
+// --kv-type, or llama.cpp's word for it; none: auto, the model's DefaultKvType.
+Result<std::optional<KvType>> ParseKvType(const std::string& word);
 
 // CLI11 checks: what is wrong with the value, or nothing.
 std::string NamesAFile(const std::string& value);

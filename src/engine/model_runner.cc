@@ -96,7 +96,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   r->model_ = *std::move(model);
 
   const Config& c = r->config();
-  if (!o.kv_type) o.kv_type = DefaultKvType(o.portable);
+  if (!o.kv_type) o.kv_type = DefaultKvType(c, o.portable);
   if (o.context == 0) o.context = DefaultContext(c, o);
   o.chunk = std::min(o.chunk, o.context);
   RETURN_IF_ERROR(CheckOptions(c, *r->model_, o));

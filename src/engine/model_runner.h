@@ -23,7 +23,7 @@ struct RunnerOptions {
   LoadMode weights = LoadMode::kAuto;
   Placement placement;
   Activations activations = Activations::kInt8;
-  std::optional<KvType> kv_type;  // none: DefaultKvType(portable)
+  std::optional<KvType> kv_type;  // none: DefaultKvType
   size_t context = 0;     // positions per sequence; 0: the trained context, as memory allows
   size_t chunk = 512;     // most rows of one pass (--max-num-batched-tokens)
   size_t sequences = 1;   // that the KV pool holds at full context

@@ -13,8 +13,9 @@ KvShape KvShapeOf(const Config& config, KvType type) {
   return KvShape{config.key_dim, config.value_dim, type};
 }
 
-KvType DefaultKvType(bool portable) {
-  return !portable && DotsBf16({64, 64, KvType::kBF16}) ? KvType::kBF16 : KvType::kF16;
+KvType DefaultKvType(const Config& config, bool portable) {
+  const bool dots = !portable && DotsBf16(KvShapeOf(config, KvType::kBF16));
+  return dots ? KvType::kBF16 : KvType::kF16;
 }
 
 namespace {

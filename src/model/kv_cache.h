@@ -70,8 +70,9 @@ size_t KvBytesPerToken(const Config& config, KvType type, bool windowed_layers);
 uint64_t KvBytesRead(const Config& config, KvType type, size_t positions);
 KvShape KvShapeOf(const Config& config, KvType type);
 // What keys and values are stored as unless somebody chooses: 16 bits, bf16 where the CPU
-// multiplies those itself. Mean KL of the default model's logits: see simd/attention.h.
-KvType DefaultKvType(bool portable);
+// multiplies those of this model itself. Mean KL of the default model's logits: see
+// simd/attention.h.
+KvType DefaultKvType(const Config& config, bool portable);
 
 class KvSequence {
  public:

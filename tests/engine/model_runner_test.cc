@@ -27,9 +27,24 @@ TEST_F(ModelRunnerTest, DefaultsComeFromTheModelAndTheMachine) {
   ASSERT_TRUE(runner);
   EXPECT_EQ(runner->context(), 512u);  // as trained
   EXPECT_EQ(runner->chunk(), 512u);
-  EXPECT_EQ(runner->kv_type(), DotsBf16({64, 64, KvType::kBF16}) ? KvType::kBF16 : KvType::kF16);
   EXPECT_GE(runner->decode_threads(), 1);
   EXPECT_GT(runner->load_seconds(), 0);
+}
+
+// On CPUs with AMX heads of 16 are multiplied as floats, and those of 32 are not.
+TEST_F(ModelRunnerTest, KeysAreBf16WhereTheseHeadsAreMultipliedSo) {
+  for (const uint32_t head : {16u, 32u}) {
+    TinyShape shape = TinyLlama();
+    shape.head_dim = head;
+    RunnerOptions o = TestOptions(16);
+    o.kv_type.reset();
+    const std::unique_ptr<ModelRunner> runner = MakeRunner(Write(shape), o);
+    ASSERT_TRUE(runner);
+    const bool dots = DotsBf16({head, head, KvType::kBF16});
+    EXPECT_EQ(runner->kv_type(), dots ? KvType::kBF16 : KvType::kF16) << head;
+    o.portable = true;
+    EXPECT_EQ(MakeRunner(Write(shape), o)->kv_type(), KvType::kF16);
+  }
 }
 
 TEST_F(ModelRunnerTest, ThreadsComeFromTheMachineProfile) {
