@@ -15,6 +15,7 @@
 #include "cli/wrap.h"
 #include "src/base/cache_folder.h"
 #include "src/base/printable.h"
+#include "src/engine/time_model.h"
 #include "src/file/gguf.h"
 #include "src/file/panel_file.h"
 #include "src/file/panel_rows.h"
@@ -142,6 +143,7 @@ boost::json::object MeasuredJson(const Measured& m) {
   };
   add("clock_ghz", m.clock_ghz);
   add("read_gb_s", m.read_gb_s);
+  if (m.read_bytes > 0) o["read_bytes"] = m.read_bytes;
   add("huge_page_gain", m.huge_page_gain);
   add("target_gain", m.target_gain);
   if (m.idle) {
@@ -164,7 +166,10 @@ std::string HeadLine(const CheckupInput& in) {
     line += text;
   }
   if (in.measured.read_gb_s) {
-    std::snprintf(text, sizeof(text), " | reads %.1f GB/s", *in.measured.read_gb_s);
+    const uint64_t bytes = in.measured.read_bytes;
+    std::snprintf(text, sizeof(text), " | reads %s%.1f GB/s",
+                  bytes > 0 ? ("a token's " + TrafficBytes(bytes) + " at ").c_str() : "",
+                  *in.measured.read_gb_s);
     line += text;
   }
   return line;
@@ -199,13 +204,16 @@ void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& 
 
 // On a thread of its own: a team binds the thread that leads it, and the checks ask what the
 // process as it was started may use.
-Status MeasureAside(Measured* measured) {
+Status MeasureAside(const std::string& model, Measured* measured) {
   ThisMachine();  // read before anybody is bound
   Status status;
   std::thread([&] {
+    const Result<ModelWork> work = ModelWork::Of(model);  // an error is said by NeedOf
     const Result<std::unique_ptr<ThreadTeam>> team = ThreadTeam::Create(0);
     status = team.ok() ? Status() : team.status();
-    if (team.ok()) *measured = MeasureForCheckup(**team);
+    if (team.ok()) {
+      *measured = MeasureForCheckup(**team, work.ok() ? work->WeightBytesPerToken() : 0);
+    }
   }).join();
   return status;
 }
@@ -226,7 +234,7 @@ Status Doctor(DoctorFlags& flags, int* exit_code) {
     in.simd = ReadSimdFacts();
   }
   if (!flags.quick) {
-    RETURN_IF_ERROR(MeasureAside(&in.measured));
+    RETURN_IF_ERROR(MeasureAside(model, &in.measured));
   }
   Status cannot_run;
   if (!model.empty()) {

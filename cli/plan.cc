@@ -121,8 +121,10 @@ class Planner {
   // measured at different moments cannot be compared on a shared machine.
   Status Measure(const ModelWork& model) {
     CeilingList list = CeilingsOf(model, workload_.kv_type);
-    list.caches = true;
-    for (const Format* format : Candidates(model)) list.kernels.push_back({format, true});
+    for (const Format* format : Candidates(model)) {
+      list.kernels.push_back({format, true});
+      list.reads.push_back(model.In(*format).WeightBytesPerToken());
+    }
     if (!flags_.advise.empty()) {
       const KvShape q8{model.config().key_dim, model.config().value_dim, KvType::kQ8};
       if (q8.key_dim % 32 == 0 && q8.value_dim % 32 == 0) {

@@ -54,6 +54,7 @@ CeilingList CeilingsOf(const ModelWork& model, KvType kv_type) {
     }
   }
   list.attention.push_back(AttentionOf(model, kv_type));
+  list.reads.push_back(model.WeightBytesPerToken());
   return list;
 }
 
@@ -66,14 +67,9 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
   MachineSpeed s;
   s.name = machine.cpu_name;
   s.threads = threads;
-  // Whoever streams faster than the probe read has shown that the ceiling is higher: any format, or
-  // two of them would be held against two ceilings.
-  s.read_gb_s = rate(kReadRate);
-  for (const auto& [name, history] : ceilings.rates) {
-    if (name.starts_with(kStreamPrefix)) s.read_gb_s = std::max(s.read_gb_s, rate(name));
-  }
-  s.cache_gb_s = rate(CacheRate(3));
-  s.cache_bytes = static_cast<double>(machine.l3_bytes);
+  s.memory_gb_s = rate(kReadRate);
+  s.read_gb_s = rate(ReadRate(model.WeightBytesPerToken()));
+  if (s.read_gb_s == 0) s.read_gb_s = s.memory_gb_s;  // at least so much
   s.barrier_us = rate(kBarrierTime);
   s.row_ns = rate(kRowTime);
   s.gate_ns = rate(kGateTime);
@@ -99,7 +95,7 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
 MachineSpeed SpeedOf(const ModelWork& model, const Device& device) {
   MachineSpeed s;
   s.name = device.name;
-  s.read_gb_s = device.bandwidth_gb_s;
+  s.read_gb_s = s.memory_gb_s = device.bandwidth_gb_s;
   const double gmac_s = 1e3 * device.tops / 2;
   KernelSpeed kernel;
   kernel.stream_gb_s = kDeviceReadShare * device.bandwidth_gb_s;

@@ -23,8 +23,8 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
                        CeilingOf of, int threads);
 // The roofs that passes are judged by (stats.h), from the speeds of SpeedHere; a rate that was
 // measured on the threads of the other phase counts by the number of threads. Reading is not among
-// them: it is measured in the same minute (ModelRunner::ReadBandwidth). Threads: those that run at
-// once.
+// them: it is measured in the same minute, of as many bytes (ModelRunner::ReadBandwidth). Threads:
+// those that run at once.
 PassCeilings CeilingsFrom(const ModelWork& model, const MachineSpeed& speed, int decode_threads,
                           int prefill_threads);
 // The published figures as roofs, kDeviceReadShare and kDeviceComputeShare of them to expect.

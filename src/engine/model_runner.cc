@@ -209,6 +209,7 @@ const PassCeilings& ModelRunner::MeasureCeilings() {
   const Ceilings kept = Kept([&](Ceilings* ceilings) {
     CeilingList list = CeilingsOf(model, kv_type());
     list.memory = list.streams = false;
+    list.reads.clear();  // ReadBandwidth
     // What cannot be measured (memory is short) stays unknown.
     (void)::sluice::MeasureCeilings(*team_, decode, prefill, list, ceilings);
   });

@@ -45,9 +45,10 @@ Result<CheckSample> CheckPlan(ModelRunner& runner, const Tokenizer& tokenizer, c
   RETURN_IF_ERROR(MeasureCeilings(runner.team(), runner.decode_threads(), runner.prefill_threads(),
                                   CeilingsOf(model, w.kv_type), ceilings));
   CheckSample sample;
-  sample.predicted = Predict(
-      model, SpeedHere(model, w.kv_type, *ceilings, CeilingOf::kNow, runner.prefill_threads()), w);
-  sample.read_gb_s = ceilings->Now(kReadRate).value_or(0);
+  const MachineSpeed speed =
+      SpeedHere(model, w.kv_type, *ceilings, CeilingOf::kNow, runner.prefill_threads());
+  sample.predicted = Predict(model, speed, w);
+  sample.read_gb_s = speed.read_gb_s;
 
   const size_t n = std::max<size_t>(1, w.concurrency);
   EngineOptions options;

@@ -68,6 +68,7 @@ ModelWork::ModelWork(const Config& config, const Weights& weights) : config_(con
     m.shape.bias = nullptr;
   }
   embedding_bytes_ = static_cast<double>(weights.embedding.bytes());
+  embedding_row_bytes_ = weights.embedding.format->RowBytes(config.dim);
   for (size_t i = 0; i < config_.layers; ++i) windowed_layers_ += config_.Windowed(i);
   Count();
 }
@@ -188,6 +189,13 @@ PassWork ModelWork::Decode(size_t rows, size_t context, KvType kv_type) const {
   return work;
 }
 
+uint64_t ModelWork::WeightBytesPerToken() const {
+  PassWork work;
+  const RowRange row;
+  Add({&row, 1}, 1, KvType::kF16, &work);
+  return embedding_row_bytes_ + static_cast<uint64_t>(std::llround(work.bytes - work.kv_bytes));
+}
+
 double ModelWork::WeightBytes() const {
   double bytes = 0;
   for (const Matrix& m : matrices_) bytes += BytesOf(m.shape);
@@ -237,14 +245,8 @@ double ComputeRoof(const PassWork& work, const MachineSpeed& speed) {
   return seconds;
 }
 
-bool FitsCache(const PassWork& work, const MachineSpeed& speed) {
-  // Of weights, keys and values that are read again by every pass; beyond it a cyclic reader finds
-  // nothing of what it read before.
-  return speed.cache_gb_s > 0 && work.bytes <= 0.8 * speed.cache_bytes;
-}
-
 double MemoryRoof(const PassWork& work, const MachineSpeed& speed) {
-  return Over(work.bytes, FitsCache(work, speed) ? speed.cache_gb_s : speed.read_gb_s);
+  return Over(work.bytes, speed.read_gb_s);
 }
 
 }  // namespace
@@ -261,29 +263,25 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
   PassTime time;
   const Config& c = model.config();
   const auto n = static_cast<double>(rows);
-  const bool cached = FitsCache(work, speed);
-  const double read_gb_s = cached ? speed.cache_gb_s : speed.read_gb_s;
   for (size_t i = 0; i < work.matrix_macs.size() && i < speed.kernels.size(); ++i) {
     const KernelSpeed& kernel = speed.kernels[i];
     const double macs = work.matrix_macs[i], bytes = work.matrix_bytes[i];
     // A weight that is read is multiplied with so many rows, on average.
     const double each = bytes > 0 ? macs * model.kernels()[i].value_bytes / bytes : n;
     const double stream = kernel.stream_gb_s > 0 ? kernel.stream_gb_s : speed.read_gb_s;
-    double seconds =
+    const double seconds =
         std::max(Over(bytes, stream), Over(macs, speed.compute_share * kernel.GmacsAt(each)));
-    // These rates are of weights from memory.
-    if (cached) {
-      const double from_cache = Over(bytes, speed.cache_gb_s);
-      seconds = std::max(from_cache, seconds - Over(bytes, speed.read_gb_s) + from_cache);
-    }
-    time.weights_s += seconds;
+    // These rates are of weights from memory; what caches hold of them comes sooner.
+    const double read_s = Over(bytes, speed.read_gb_s);
+    const double sooner_s = std::max(0.0, Over(bytes, speed.memory_gb_s) - read_s);
+    time.weights_s += std::max(read_s, seconds - sooner_s);
   }
   const double prompt_macs = work.attention_macs - work.row_attention_macs;
   time.attention_s = Over(prompt_macs, speed.compute_share * speed.attention_gmac_s);
   if (work.row_attention_macs > 0) {
     time.attention_s +=
         std::max(Over(work.row_attention_macs, speed.compute_share * speed.row_attention_gmac_s),
-                 Over(work.kv_bytes, read_gb_s));
+                 Over(work.kv_bytes, speed.read_gb_s));
   }
   // Norms, the attention's output quantised, rotations and two residual sums: values per row, each
   // about as dear as one normed and quantised. The MLP's activated in its tiles.

@@ -74,6 +74,8 @@ class ModelWork {
   // A decode step of `rows` sequences that each hold `context` positions.
   PassWork Decode(size_t rows, size_t context, KvType kv_type) const;
 
+  // What a decode step of one row streams; Model::WeightBytesPerToken.
+  uint64_t WeightBytesPerToken() const;
   double WeightBytes() const;  // held in memory, all experts; the embedding table left out
   double Parameters() const;   // of these matrices, as many values
   double EmbeddingBytes() const { return embedding_bytes_; }  // the table, in the file
@@ -95,6 +97,7 @@ class ModelWork {
   std::vector<Kernel> kernels_;
   size_t windowed_layers_ = 0, normed_values_ = 0;
   double embedding_bytes_ = 0;
+  uint64_t embedding_row_bytes_ = 0;
 };
 
 // ---- Time ---------------------------------------------------------------------------------------
@@ -113,11 +116,12 @@ struct KernelSpeed {
 
 struct MachineSpeed {
   std::string name;
-  double read_gb_s = 0;                    // from memory, nothing else done: the ceiling
-  double cache_gb_s = 0, cache_bytes = 0;  // the last cache; 0: not known
-  std::vector<KernelSpeed> kernels;        // [ModelWork::kernels()]
-  double attention_gmac_s = 0;             // tiles of a prompt
-  double row_attention_gmac_s = 0;         // single rows
+  // Reading as many bytes as a token's weights, nothing else done: the ceiling. Of few bytes caches
+  // hold a part, and it is more than memory_gb_s (0: not known).
+  double read_gb_s = 0, memory_gb_s = 0;
+  std::vector<KernelSpeed> kernels;  // [ModelWork::kernels()]
+  double attention_gmac_s = 0;       // tiles of a prompt
+  double row_attention_gmac_s = 0;   // single rows
   double barrier_us = 0;
   double row_ns = 0;         // one value normed and quantised, on one thread
   double gate_ns = 0;        // one value of an MLP activated and quantised, on one thread

@@ -161,6 +161,9 @@ CeilingList Lacking(const CeilingList& list, const Ceilings& ceilings, int64_t s
       list.memory && !(has(kReadRate) && has(kBarrierTime) && has(kRowTime) && has(kGateTime));
   lacking.streams = list.streams;
   lacking.caches = list.caches && !has(CacheRate(1)) && !has(CacheRate(2));
+  for (const uint64_t bytes : list.reads) {
+    if (!has(ReadRate(bytes))) lacking.reads.push_back(bytes);
+  }
   for (const KernelId& id : list.kernels) {
     const bool streams = !list.streams || has(ProductRate(id, kProductRows[0]));
     if (!streams || !has(MultiplyRate(id, kCacheRows[0]))) lacking.kernels.push_back(id);

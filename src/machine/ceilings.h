@@ -95,12 +95,15 @@ void KeepCeilings(const Ceilings& ceilings);
 
 // What to measure.
 struct CeilingList {
-  bool memory = true;   // read bandwidths, barriers, row-wise work
-  bool caches = false;  // and nodes
+  bool memory = true;           // read bandwidths, barriers, row-wise work
+  bool caches = false;          // and nodes
+  std::vector<uint64_t> reads;  // ReadRate of each
   std::vector<KernelId> kernels;
   bool streams = true;  // of the kernels; without, only what they multiply
   std::vector<AttentionId> attention;
-  bool empty() const { return !memory && !caches && kernels.empty() && attention.empty(); }
+  bool empty() const {
+    return !memory && !caches && reads.empty() && kernels.empty() && attention.empty();
+  }
 };
 // Everything `sluice machine` shows: every format with a kernel of its own, held as by default.
 CeilingList AllCeilings();

@@ -172,8 +172,9 @@ std::optional<double> MeasureTargetGain(ThreadTeam& team) {
   return rates[1] / rates[0];
 }
 
-Measured MeasureForCheckup(ThreadTeam& team) {
+Measured MeasureForCheckup(ThreadTeam& team, uint64_t read_bytes) {
   Measured m;
+  m.read_bytes = read_bytes;
   m.idle = WatchIdle(kIdle_s);
   const SystemFiles files;
   const uint64_t events = ThermalEvents(files);
@@ -181,7 +182,7 @@ Measured MeasureForCheckup(ThreadTeam& team) {
   double ghz = 0;
   for (int i = 0; i < 3; ++i) ghz = std::max(ghz, MeasureClockGhz(team));
   if (ghz > 0) m.clock_ghz = ghz;
-  const Result<double> read = MeasureReadBandwidth(team, kRead_s);
+  const Result<double> read = MeasureReadBandwidth(team, kRead_s, 0, read_bytes);
   if (read.ok()) m.read_gb_s = *read;
   m.huge_page_gain = MeasureHugePageGain(team);
   m.target_gain = MeasureTargetGain(team);

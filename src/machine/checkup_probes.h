@@ -20,8 +20,9 @@ std::optional<double> MeasureHugePageGain(ThreadTeam& team);
 // nullopt: they are the same.
 std::optional<double> MeasureTargetGain(ThreadTeam& team);
 
-// All of them. About 0.4 s of waiting, then about 1 s of all threads.
-Measured MeasureForCheckup(ThreadTeam& team);
+// All of them. About 0.4 s of waiting, then about 1 s of all threads. read_bytes: what a model
+// reads a token; 0: there is none.
+Measured MeasureForCheckup(ThreadTeam& team, uint64_t read_bytes = 0);
 
 // What runs, what could (simd_target.h, CPUID).
 SimdFacts ReadSimdFacts();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,18 @@ Result<RowTimes> MeasureRowTimes() {
   return times;
 }
 
+// Each in a buffer of its own, as whoever decodes measures it; two of one rate once, and memory's
+// with the rest of it. What too little memory is free for stays unknown.
+void MeasureReads(ThreadTeam& team, int threads, const CeilingList& list, Ceilings* ceilings) {
+  std::set<std::string> done;
+  if (list.memory) done.insert(kReadRate);
+  for (const uint64_t bytes : list.reads) {
+    if (!done.insert(ReadRate(bytes)).second) continue;
+    const Result<double> gb_s = MeasureReadBandwidth(team, kRead_s, threads, bytes);
+    if (gb_s.ok()) ceilings->Add(ReadRate(bytes), *gb_s, std::time(nullptr));
+  }
+}
+
 class Probe {
  public:
   Probe(ThreadTeam& team, int decode_threads, int prefill_threads, const Arena& buffer,
@@ -255,6 +268,7 @@ class Probe {
 Status MeasureCeilings(ThreadTeam& team, int decode_threads, int prefill_threads,
                        const CeilingList& list, Ceilings* ceilings) {
   if (list.empty()) return Status();
+  MeasureReads(team, decode_threads, list, ceilings);
   const bool streams = list.memory || list.caches || (list.streams && !list.kernels.empty());
   ASSIGN_OR_RETURN(const Arena buffer, Buffer(team, decode_threads, streams));
   Probe probe(team, decode_threads, prefill_threads, buffer, ceilings);

@@ -166,11 +166,8 @@ TEST(TimeModel, AFileIsCountedAsItsLoadedModelIs) {
     EXPECT_DOUBLE_EQ(panels->WeightBytes(), loaded.WeightBytes());
     EXPECT_DOUBLE_EQ(panels->Decode(3, 40, KvType::kF16).bytes,
                      loaded.Decode(3, 40, KvType::kF16).bytes);
-    const double row =
-        static_cast<double>((*model)->weights().embedding.format->RowBytes((*model)->config().dim));
-    EXPECT_DOUBLE_EQ(
-        loaded.Decode(1, 0, KvType::kF16).bytes - loaded.Decode(1, 0, KvType::kF16).kv_bytes,
-        static_cast<double>((*model)->WeightBytesPerToken()) - row);
+    EXPECT_EQ(loaded.WeightBytesPerToken(), (*model)->WeightBytesPerToken());
+    EXPECT_EQ(panels->WeightBytesPerToken(), (*model)->WeightBytesPerToken());
   }
   EXPECT_EQ(ModelWork::Of(folder.path("none.gguf")).status().code(), StatusCode::kNotFound);
 }
@@ -258,6 +255,38 @@ TEST(PredictPass, TakesTheLongerOfReadingAndMultiplying) {
   // The same products with an expert's share of the rows: 16 for each weight that is read.
   work.matrix_bytes = {400e9 * kByteAWeight / 16};
   EXPECT_NEAR(PredictPass(model, work, 256, speed).weights_s, 400 / 110.0, 1e-6);
+}
+
+// What caches hold of few bytes is saved of the time from memory; nothing beats the ceiling.
+TEST(PredictPass, CachesHoldAPartOfAFewBytes) {
+  const Config c = SmallConfig();
+  const ModelWork model(c, SmallWeights(c));
+  MachineSpeed speed = Speed();
+  speed.memory_gb_s = 10;
+  speed.read_gb_s = 20;
+  PassWork work;
+  work.bytes = 8e9;
+  work.matrix_bytes = {8e9};  // 1 s of streaming, 0.8 s to read from memory, 0.4 s here
+  work.matrix_macs = {2e9};
+  EXPECT_NEAR(RoofSeconds(work, speed), 0.4, 1e-9);
+  EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.6, 1e-9);
+  speed.kernels[0].stream_gb_s = 40;  // measured in a better moment than the ceiling
+  EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.4, 1e-9);
+}
+
+// The ceiling is what whoever runs the model measures: reading as many bytes.
+TEST(SpeedHere, ReadsAsManyBytesAsTheModel) {
+  const Config c = SmallConfig();
+  const ModelWork model(c, SmallWeights(c));
+  Ceilings ceilings;
+  ceilings.Add(kReadRate, 10, 1);
+  EXPECT_EQ(SpeedHere(model, KvType::kF16, ceilings, CeilingOf::kNow, 1).read_gb_s, 10);
+  ceilings.Add(ReadRate(model.WeightBytesPerToken()), 40, 1);
+  const MachineSpeed speed = SpeedHere(model, KvType::kF16, ceilings, CeilingOf::kNow, 1);
+  EXPECT_EQ(speed.read_gb_s, 40);
+  EXPECT_EQ(speed.memory_gb_s, 10);
+  EXPECT_EQ(CeilingsOf(model, KvType::kF16).reads,
+            std::vector<uint64_t>{model.WeightBytesPerToken()});
 }
 
 TEST(PredictPass, AddsAttentionRowsAndBarriers) {

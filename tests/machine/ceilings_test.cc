@@ -136,6 +136,11 @@ TEST(Ceilings, OnlyWhatIsLackingIsMeasured) {
   EXPECT_EQ(Lacking(list, c).kernels.size(), 1u);
   list.streams = false;
   EXPECT_TRUE(Lacking(list, c).kernels.empty());
+  // Reads of as many bytes as memory's probe are memory's.
+  list.reads = {1, 20'000'000, 5'000'000'000};
+  EXPECT_EQ(Lacking(list, c).reads, (std::vector<uint64_t>{1, 20'000'000}));
+  c.Add(ReadRate(1), 1, 1);
+  EXPECT_EQ(Lacking(list, c).reads, std::vector<uint64_t>{20'000'000});
 }
 
 TEST(Ceilings, AreMeasured) {
@@ -145,12 +150,15 @@ TEST(Ceilings, AreMeasured) {
   list.caches = true;
   list.kernels = {{FindFormat("Q4_0"), true}, {FindFormat("Q2_K"), false}};
   list.attention = {{{32, 32, KvType::kF16}, 2}};
+  list.reads = {1, 2, 5'000'000'000};
   Ceilings c;
   const Status measured = MeasureCeilings(**team, 1, 1, list, &c);
   ASSERT_TRUE(measured.ok()) << measured.message();
   const CeilingList lacking = Lacking(list, c);
   EXPECT_FALSE(lacking.memory);
-  EXPECT_TRUE(lacking.kernels.empty() && lacking.attention.empty());
+  EXPECT_TRUE(lacking.kernels.empty() && lacking.attention.empty() && lacking.reads.empty());
+  EXPECT_EQ(c.rates.at(ReadRate(1)).values.size(), 1u);  // 1 and 2 bytes are one rate
+  EXPECT_EQ(c.rates.at(kReadRate).values.size(), 1u);
   for (const auto& [name, history] : c.rates) EXPECT_GT(history.values.at(0), 0) << name;
   // A stream cannot be read faster than the first cache gives.
   if (c.Now(CacheRate(1))) {
