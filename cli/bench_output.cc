@@ -1,10 +1,12 @@
 #include "cli/bench_output.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <utility>
 
+#include "cli/wrap.h"
 #include "sluice_commit.h"
 #include "src/base/printable.h"
 #include "src/machine/simd_target.h"
@@ -79,7 +81,32 @@ struct Column {
   std::string name;
   int width;  // < 0: to the left
   std::string value;
+  int rank = 0;    // of what a narrow terminal goes without; 0: never
+  int narrow = 0;  // its width there; 0: as always
 };
+
+// A terminal with less room than llama-bench's columns take gets those that say most.
+std::vector<Column> Fitting(std::vector<Column> columns, size_t room) {
+  const auto widths = [&] {
+    std::vector<TableColumn> list{{1, 0}};  // the line's first bar
+    for (const Column& c : columns) {
+      list.push_back({static_cast<size_t>(std::abs(c.width)) + 3, c.rank});
+    }
+    return list;
+  };
+  size_t all = 0;
+  for (const TableColumn& c : widths()) all += c.width;
+  if (all <= room) return columns;
+  for (Column& c : columns) {
+    if (c.narrow != 0) c.width = c.narrow;
+  }
+  const std::vector<bool> shown = ShownColumns(widths(), room);
+  std::vector<Column> fitting;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (shown[i + 1]) fitting.push_back(std::move(columns[i]));
+  }
+  return fitting;
+}
 
 // As llama-bench writes them.
 std::string SizeText(uint64_t bytes) {
@@ -192,6 +219,8 @@ BenchPrinter::BenchPrinter(BenchFormat format, std::span<const BenchPlan> plans,
     : format_(format), versus_(versus) {
   const BenchSetup usual;
   for (const BenchPlan& plan : plans) {
+    models_ |= plan.setup.model != plans[0].setup.model;
+    threads_ |= plan.setup.threads != plans[0].setup.threads;
     batch_ |= plan.setup.batch != usual.batch;
     kv_type_ |= plan.setup.kv_type != usual.kv_type;
     huge_pages_ |= plan.setup.huge_pages != usual.huge_pages;
@@ -244,35 +273,42 @@ void BenchPrinter::PrintTable(const BenchRow& row) {
 
 void BenchPrinter::PrintMarkdown(const BenchRow& row) {
   const BenchResult& r = row.result;
+  const size_t room = ColumnsOf(stdout, SIZE_MAX);
   std::vector<Column> columns;
-  const auto add = [&](bool shown, const char* name, int width, std::string value) {
-    if (shown) columns.push_back({name, width, std::move(value)});
+  const auto add = [&](bool shown, const char* name, int width, std::string value, int rank = 0,
+                       int narrow = 0) {
+    if (shown) columns.push_back({name, width, std::move(value), rank, narrow});
   };
   const BenchSetup& s = row.setup;
   const bool passes = r.test.generate > 0;
   add(versus_, "", -1, std::string(1, row.side));
-  add(true, "model", -30, Printable(row.model.type));
-  add(true, "size", 10, SizeText(row.model.bytes));
-  add(true, "params", 10, CountText(row.model.parameters));
-  add(true, "backend", -10, "CPU");
-  add(true, "threads", 7, std::to_string(s.threads));
+  add(true, "model", -30, Printable(row.model.type), models_ ? 0 : 1, -22);
+  add(true, "size", 10, SizeText(row.model.bytes), 8);
+  add(true, "params", 10, CountText(row.model.parameters), 9);
+  add(true, "backend", -10, "CPU", 10);
+  add(true, "threads", 7, std::to_string(s.threads), threads_ ? 0 : 4);
   add(threads_batch_, "prefill threads", 15, std::to_string(s.threads_batch));
   add(batch_, "n_batch", 7, std::to_string(s.batch));
   add(kv_type_, "kv", 4, KvTypeName(*s.kv_type));
   add(weights_, "weights", -7, LoadModeName(s.weights));
   add(huge_pages_, "huge pages", -10, s.huge_pages);
   add(np_, "np", 3, std::to_string(r.test.concurrency));
-  add(true, "test", 15, BenchTestName(r.test));
-  add(true, "t/s", 20, Printf("%.2f \u00b1 %.2f", r.avg_ts(), StandardDeviation(r.samples_ts())));
+  add(true, "test", 15, BenchTestName(r.test), 0, 11);
+  const bool whole = room < SIZE_MAX && r.avg_ts() >= 1e4;  // of which decimals say nothing
+  add(true, "t/s", 20,
+      Printf(whole ? "%.0f \u00b1 %.0f" : "%.2f \u00b1 %.2f", r.avg_ts(),
+             StandardDeviation(r.samples_ts())),
+      0, 15);
   add(np_, "T(np)/T(1)", 10, row.t_ratio && passes ? Printf("%.2f", *row.t_ratio) : "");
   add(versus_, "B/A [95 %]", 22, RatioText(row));
-  add(true, "GB/s", 6, Printf("%.1f", r.gb_s()));
+  add(true, "GB/s", 6, Printf("%.1f", r.gb_s()), 3);
   const std::string remark = r.ceiling_remark();
   add(true, "% of roof", 9,
-      Printf("%.0f", r.ceiling_pct()) + (remark.empty() ? "" : " (" + remark + ")"));
-  add(true, "roof t/s", 9, Printf("%.1f", r.roof_ts()));
-  add(true, "binds", -9, r.compute_binds() ? "compute" : "bandwidth");
-  add(true, "stall %", 7, Printf("%.1f", r.stall_pct));
+      Printf("%.0f", r.ceiling_pct()) + (remark.empty() ? "" : " (" + remark + ")"), 2, 13);
+  add(true, "roof t/s", 9, Printf("%.1f", r.roof_ts()), 5);
+  add(true, "binds", -9, r.compute_binds() ? "compute" : "bandwidth", 6);
+  add(true, "stall %", 7, Printf("%.1f", r.stall_pct), 7);
+  columns = Fitting(std::move(columns), room);
   if (rows_ == 0) {
     std::string names = "|", rules = "|";
     for (const Column& c : columns) {
@@ -289,8 +325,9 @@ void BenchPrinter::PrintMarkdown(const BenchRow& row) {
 void BenchPrinter::End() {
   if (format_ == BenchFormat::kJson) std::printf("%s]\n", rows_ == 0 ? "[" : "\n");
   if (format_ == BenchFormat::kMarkdown && rows_ > 0) {
-    std::printf("\nbuild: %s (%s), %s, %s\n", SLUICE_COMMIT, SLUICE_VERSION,
-                Printable(ThisMachine().cpu_name).c_str(), SimdTarget().c_str());
+    const std::string build = std::string("build: ") + SLUICE_COMMIT + " (" + SLUICE_VERSION +
+                              "), " + Printable(ThisMachine().cpu_name) + ", " + SimdTarget();
+    std::printf("\n%s\n", Wrapped(build, 0, ColumnsOf(stdout, 0)).c_str());
   }
 }
 

@@ -47,7 +47,7 @@ enum class BenchFormat { kMarkdown, kCsv, kJson, kJsonl, kSql };
 class BenchPrinter {
  public:
   // plans: all rows to come; what varies among them, or is not the default, gets a column in
-  // markdown.
+  // markdown, which a terminal narrower than the table shows without some others.
   BenchPrinter(BenchFormat format, std::span<const BenchPlan> plans, bool versus);
   void Print(const BenchRow& row);
   void End();
@@ -58,8 +58,8 @@ class BenchPrinter {
 
   const BenchFormat format_;
   const bool versus_;
-  bool batch_ = false, kv_type_ = false, weights_ = false, huge_pages_ = false,
-       threads_batch_ = false, np_ = false;
+  bool models_ = false, threads_ = false, batch_ = false, kv_type_ = false, weights_ = false,
+       huge_pages_ = false, threads_batch_ = false, np_ = false;
   size_t rows_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // sluice inspect: what a model file is, whether and how it would run here.
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "cli/metadata_text.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/base/printable.h"
 #include "src/file/gguf.h"
 #include "src/file/panel_file.h"
@@ -216,8 +218,13 @@ void PrintJson(const Report& r, bool tensors) {
 
 // ---- Text ---------------------------------------------------------------------------------------
 
+// Broken between words on a terminal; lines of their own for programs.
+std::string Broken(const std::string& text, size_t indent) {
+  return Wrapped(text, indent, ColumnsOf(stdout, 0));
+}
+
 void Line(const char* label, const std::string& text) {
-  std::printf("%-16s %s\n", label, text.c_str());
+  std::printf("%-16s %s\n", label, Broken(text, 17).c_str());
 }
 
 std::string Millions(uint64_t n) {
@@ -277,18 +284,23 @@ void PrintClasses(const std::vector<ClassSummary>& classes) {
     }
     std::printf("%-12s %8llu %12s %12s  %s\n", TensorClassName(c.tensor_class),
                 static_cast<unsigned long long>(c.tensors), Millions(c.parameters).c_str(),
-                HumanBytes(c.bytes).c_str(), types.c_str());
+                HumanBytes(c.bytes).c_str(), Broken(types, 49).c_str());
   }
 }
 
 void PrintTensors(const Gguf& gguf) {
-  std::printf("\n%-40s %-9s %12s  %s\n", "tensor", "format", "bytes", "shape");
+  size_t longest = 0;
+  for (const GgufTensor& tensor : gguf.tensors()) {
+    longest = std::max(longest, Printable(tensor.name).size());
+  }
+  const int name = static_cast<int>(std::min<size_t>(longest, 40));
+  std::printf("\n%-*s %-9s %12s  %s\n", name, "tensor", "format", "bytes", "shape");
   for (const GgufTensor& tensor : gguf.tensors()) {
     std::string shape;
     for (uint32_t d = 0; d < tensor.dims; ++d) {
       shape += (d == 0 ? "" : " x ") + std::to_string(tensor.shape[d]);
     }
-    std::printf("%-40s %-9s %12llu  %s\n", Printable(tensor.name).c_str(),
+    std::printf("%-*s %-9s %12llu  %s\n", name, Printable(tensor.name).c_str(),
                 TensorTypeName(tensor).c_str(), static_cast<unsigned long long>(tensor.bytes),
                 shape.c_str());
   }
@@ -310,8 +322,9 @@ void PrintText(const Report& r, bool tensors) {
   PrintClasses(r.classes);
   std::printf("\nmetadata\n");
   for (size_t i = 0; i < gguf.metadata_size(); ++i) {
-    std::printf("  %s = %s\n", Printable(gguf.metadata_key(i)).c_str(),
-                MetadataText(gguf.metadata_value(i)).c_str());
+    const std::string text =
+        Printable(gguf.metadata_key(i)) + " = " + MetadataText(gguf.metadata_value(i));
+    std::printf("  %s\n", Broken(text, 4).c_str());
   }
   if (tensors) PrintTensors(gguf);
 }

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "cli/load_flags.h"
 #include "cli/load_report.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 #include "src/base/atomic_file.h"
 #include "src/load/generator.h"
 #include "src/load/probe.h"
@@ -204,7 +206,14 @@ class Session {
       if (InterruptGuard::interrupted()) return Print(LoadTableRow(step, plan_.slo, colour_));
       const std::string reason = TooMuch(step.summary, plan_.slo, plan_.attainment);
       std::string row = LoadTableRow(step, plan_.slo, colour_);
-      if (!reason.empty()) row.insert(row.size() - 1, "  " + reason);
+      if (!reason.empty()) {
+        constexpr size_t kIndent = 14;
+        const size_t columns = ColumnsOf(stdout, SIZE_MAX);
+        const bool fits = TextColumns(row) + 1 + TextColumns(reason) <= columns;
+        row.insert(row.size() - 1,
+                   fits ? "  " + reason
+                        : "\n" + std::string(kIndent, ' ') + Wrapped(reason, kIndent, columns));
+      }
       Print(row);
       too_much[*rate] = reason;
       sweep.Tell(reason.empty());

@@ -1,7 +1,12 @@
 // `sluice load` as text.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/load_report.h"
 #include "cli/wrap.h"
@@ -171,25 +176,69 @@ std::string LoadStepText(const LoadStep& step, const Slo& slo, bool colour) {
   return out + "\n" + Errors(s, colour);
 }
 
+namespace {
+
+// A column of the table of steps; `rank`: see TableColumn.
+struct StepColumn {
+  const char* head;
+  int width, rank;
+  std::string (*value)(const LoadStep& step);
+};
+
+std::string Ms(double seconds) { return Number(1e3 * seconds); }
+
+constexpr int kNameColumns = 14;
+constexpr StepColumn kStepColumns[] = {
+    {"due/s", 8, 5,
+     [](const LoadStep& step) {
+       return step.open && step.summary.offered > 0 ? Number(step.summary.offered)
+                                                    : std::string("-");
+     }},
+    {"done/s", 8, 0, [](const LoadStep& step) { return Number(step.summary.achieved); }},
+    {"tok/s", 8, 2, [](const LoadStep& step) { return Number(step.summary.output_tok_s); }},
+    {"TTFT p50", 9, 0, [](const LoadStep& step) { return Ms(step.summary.ttft.p50); }},
+    {"p99 ms", 9, 0, [](const LoadStep& step) { return Ms(step.summary.ttft.p99); }},
+    {"TPOT p50", 9, 1, [](const LoadStep& step) { return Ms(step.summary.tpot.p50); }},
+    {"p99 ms", 9, 3, [](const LoadStep& step) { return Ms(step.summary.tpot.p99); }},
+    {"E2E p50", 9, 4, [](const LoadStep& step) { return Ms(step.summary.e2e.p50); }},
+    {"failed", 7, 0, [](const LoadStep& step) { return std::to_string(step.summary.failed); }},
+};
+constexpr int kGoodput = 9, kAttained = 7;
+
+// Those for which the terminal has room.
+std::vector<StepColumn> StepColumns(const Slo& slo) {
+  std::vector<TableColumn> sizes;
+  for (const StepColumn& c : kStepColumns) {
+    sizes.push_back({static_cast<size_t>(c.width) + 1, c.rank});
+  }
+  sizes.push_back({kNameColumns, 0});
+  if (slo.any()) sizes.push_back({kGoodput + 1 + kAttained + 1, 0});
+  const std::vector<bool> shown = ShownColumns(sizes, ColumnsOf(stdout, SIZE_MAX));
+  std::vector<StepColumn> columns;
+  for (size_t i = 0; i < std::size(kStepColumns); ++i) {
+    if (shown[i]) columns.push_back(kStepColumns[i]);
+  }
+  return columns;
+}
+
+}  // namespace
+
 std::string LoadTableHead(const Slo& slo, bool colour) {
-  std::string head =
-      Printf("%-14s %8s %8s %8s %9s %9s %9s %9s %9s %7s", "", "due/s", "done/s", "tok/s",
-             "TTFT p50", "p99 ms", "TPOT p50", "p99 ms", "E2E p50", "failed");
-  if (slo.any()) head += Printf(" %9s %7s", "goodput/s", "in SLO");
+  std::string head = Printf("%-*s", kNameColumns, "");
+  for (const StepColumn& c : StepColumns(slo)) head += Printf(" %*s", c.width, c.head);
+  if (slo.any()) head += Printf(" %*s %*s", kGoodput, "goodput/s", kAttained, "in SLO");
   return "\n" + In(colour, kBold, head) + "\n";
 }
 
 std::string LoadTableRow(const LoadStep& step, const Slo& slo, bool colour) {
   const LoadSummary& s = step.summary;
-  const auto ms = [](double seconds) { return Number(1e3 * seconds); };
-  std::string row = Printf("%-14s %8s %8s %8s %9s %9s %9s %9s %9s %7zu", step.Name().c_str(),
-                           step.open && s.offered > 0 ? Number(s.offered).c_str() : "-",
-                           Number(s.achieved).c_str(), Number(s.output_tok_s).c_str(),
-                           ms(s.ttft.p50).c_str(), ms(s.ttft.p99).c_str(), ms(s.tpot.p50).c_str(),
-                           ms(s.tpot.p99).c_str(), ms(s.e2e.p50).c_str(), s.failed);
+  std::string row = Printf("%-*s", kNameColumns, step.Name().c_str());
+  for (const StepColumn& c : StepColumns(slo)) {
+    row += Printf(" %*s", c.width, c.value(step).c_str());
+  }
   if (slo.any()) {
     row +=
-        Printf(" %9s ", Number(s.goodput).c_str()) +
+        Printf(" %*s ", kGoodput, Number(s.goodput).c_str()) +
         In(colour, s.attainment() >= 0.9 ? kGreen : kRed, Printf("%5.1f %%", 100 * s.attainment()));
   }
   return row + "\n";

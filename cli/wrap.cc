@@ -56,4 +56,21 @@ std::string Wrapped(std::string_view text, size_t indent, size_t columns) {
   return out;
 }
 
+std::vector<bool> ShownColumns(const std::vector<TableColumn>& columns, size_t room) {
+  std::vector<bool> shown(columns.size(), true);
+  size_t width = 0;
+  for (const TableColumn& c : columns) width += c.width;
+  while (width > room) {
+    size_t next = columns.size();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const int best = next < columns.size() ? columns[next].rank : 0;
+      if (shown[i] && columns[i].rank > best) next = i;
+    }
+    if (next == columns.size()) break;
+    shown[next] = false;
+    width -= columns[next].width;
+  }
+  return shown;
+}
+
 }  // namespace sluice

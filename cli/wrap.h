@@ -1,4 +1,5 @@
-// Text that fits a terminal: how wide one is, and lines broken between words. Stateless.
+// Text that fits a terminal: how wide one is, and lines broken between words, tables
+// without what has no room. Stateless.
 #ifndef SLUICE_CLI_WRAP_H_
 #define SLUICE_CLI_WRAP_H_
 
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice {
 
@@ -22,6 +24,14 @@ size_t TextColumns(std::string_view text);
 // as a blank, a longer word stands alone. One line where hardly any room would be left, so also
 // with 0 columns.
 std::string Wrapped(std::string_view text, size_t indent, size_t columns);
+
+// A column of a table: how wide it is with what is between it and the next; `rank` 0: always shown.
+struct TableColumn {
+  size_t width = 0;
+  int rank = 0;
+};
+// Whether each is shown in a line of at most `room`: those of the highest rank go first.
+std::vector<bool> ShownColumns(const std::vector<TableColumn>& columns, size_t room);
 
 }  // namespace sluice
 #endif  // SLUICE_CLI_WRAP_H_
