@@ -111,9 +111,9 @@ class Planner {
                        : flags_.threads > 0     ? flags_.threads
                                                 : profile.prefill_threads;
     // More threads than run at once take turns: nothing is faster for it, and measuring them is
-    // slow.
-    decode_threads_ = ThisMachine().RunningAtOnce(decode_threads_);
-    prefill_threads_ = ThisMachine().RunningAtOnce(prefill_threads_);
+    // slow. More than a quota is for run no more of the time.
+    decode_threads_ = ThisMachine().RunningAllTheTime(decode_threads_);
+    prefill_threads_ = ThisMachine().RunningAllTheTime(prefill_threads_);
     ceilings_ = KeptCeilings(decode_threads_, prefill_threads_);
   }
 

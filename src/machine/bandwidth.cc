@@ -20,6 +20,13 @@ constexpr double kFirstBytes = 16 * kMegabyte, kMostAgain = 1e4;
 constexpr int kMinWindows = 8;  // four with prefetching, four without
 constexpr double kWindow_s = 0.02;
 
+// A quota of less than the threads use lets them run for a part of each period, which is 0.1 s as a
+// rule: several windows fit into that part.
+double WindowSeconds(int threads) {
+  const double quota = ThisMachine().cpu_quota.value_or(threads);
+  return kWindow_s * std::min(1.0, quota / threads);
+}
+
 double Seconds() {
   using Clock = std::chrono::steady_clock;
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -51,6 +58,7 @@ double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, do
   const auto* from = static_cast<const uint8_t*>(data);
   // More threads than CPUs read no faster: they take turns.
   threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
+  const double aim_s = WindowSeconds(threads);
   double best = 0;
   // One window for all: from the first that begins, which need not be worker 0, to the last that
   // ends.
@@ -84,10 +92,12 @@ double MeasureReadBandwidth(ThreadTeam& team, const void* data, size_t bytes, do
             const double now = Seconds();
             const double window_s =
                 now - *std::min_element(begin_s.begin(), begin_s.begin() + worker.count());
-            if (windows < 0) {
-              part *= std::min(kWindow_s / window_s, kMostAgain);
-            } else {
+            if (windows >= 0) {
               best = std::max(best, 1e-9 * part * static_cast<double>(bytes) / window_s);
+            }
+            // Again after one that a quota or another program has stopped.
+            if (windows < 0 || window_s < aim_s / 2) {
+              part *= std::min(aim_s / window_s, kMostAgain);
             }
             again = ++windows < kMinWindows || now - start < seconds;
           }

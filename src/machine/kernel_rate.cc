@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "quant/generic_matmul.h"
 #include "quant/tiles.h"
 #include "src/base/arena.h"
+#include "src/machine/quota.h"
 #include "src/machine/topology.h"
 
 namespace sluice {
@@ -43,21 +45,33 @@ double WindowRate(RateWindows windows, double seconds, double macs,
   return windows == RateWindows::kFastest ? best : count * macs / std::max(all.count(), 1.0);
 }
 
+// What measure() returns when no quota stopped the process meanwhile: a period has just begun after
+// a time in which one did.
+template <class F>
+double BetweenStops(const F& measure) {
+  constexpr int kTurns = 3;  // a quota may be too small for any
+  ThrottleMeter stops;
+  for (int turn = 1;; ++turn) {
+    const double rate = measure();
+    if (stops.Next().periods == 0 || turn == kTurns) return rate;
+  }
+}
+
 // The sum over the workers of what rate(index) returns. No more workers than have a CPU: of those
 // that take turns on one, each has windows of its own in which all of it was its.
 double SumOfRates(ThreadTeam& team, int threads, const std::function<double(size_t)>& rate) {
   threads = ThisMachine().RunningAtOnce(threads > 0 ? threads : team.size());
   std::vector<double> rates(static_cast<size_t>(team.size()));
-  team.Run(
-      [&](Worker& worker) {
-        const auto index = static_cast<size_t>(worker.index());
-        worker.Barrier();  // all at once: clocks and caches as they are under load
-        rates[index] = rate(index);
-      },
-      threads);
-  double sum = 0;
-  for (const double r : rates) sum += r;
-  return sum;
+  return BetweenStops([&] {
+    team.Run(
+        [&](Worker& worker) {
+          const auto index = static_cast<size_t>(worker.index());
+          worker.Barrier();  // all at once: clocks and caches as they are under load
+          rates[index] = rate(index);
+        },
+        threads);
+    return std::accumulate(rates.begin(), rates.end(), 0.0);
+  });
 }
 
 size_t RoundUp(size_t n) { return (n + 4095) / 4096 * 4096; }
@@ -202,45 +216,47 @@ Result<double> MeasureProductRate(ThreadTeam& team, int threads, const KernelMat
   auto* const out = reinterpret_cast<float*>(arena.data());
   const MatMulOperands shared(m, tokens, 0, arena.data() + outputs);
   uint8_t* const own = arena.data() + outputs + MatMulOperands::Bytes(m, tokens);
-  double products = -1, taken_s = 0;  // the first brings its outputs' pages, and is not counted
-  bool again = true;
-  team.Run(
-      [&](Worker& worker) {
-        MatMulArgs args = shared.args;
-        args.scratch = own + static_cast<size_t>(worker.index()) * each;
-        auto* const copy =
-            reinterpret_cast<float*>(args.scratch + RoundUp(MatMulScratchBytes(m.k)));
-        args.rows = args.row_end = tile;
-        const auto multiply = [&](const uint8_t* weights, size_t column) {
-          args.weights = weights;
-          args.out = few ? out + column : copy;
-          args.out_stride = few ? columns : tile;
-          m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
-          for (size_t t = 0; !few && t < tokens; ++t) {
-            std::copy_n(copy + t * tile, tile, out + t * columns + column);
-          }
-        };
-        auto start = Clock::now();
-        while (again) {
-          for (size_t first = 0; again && first + columns <= m.rows; first += columns) {
-            worker.ForTiles(columns / tile, [&](size_t begin, size_t end) {
-              for (size_t t = begin; t < end; ++t) {
-                multiply(m.weights + (first + t * tile) * row_bytes, t * tile);
-              }
-            });
-            worker.Barrier();
-            if (worker.index() == 0) {
-              if (++products == 0) start = Clock::now();
-              taken_s = std::chrono::duration<double>(Clock::now() - start).count();
-              again = products == 0 || taken_s < seconds;
+  return BetweenStops([&] {
+    double products = -1, taken_s = 0;  // the first brings its outputs' pages, and is not counted
+    bool again = true;
+    team.Run(
+        [&](Worker& worker) {
+          MatMulArgs args = shared.args;
+          args.scratch = own + static_cast<size_t>(worker.index()) * each;
+          auto* const copy =
+              reinterpret_cast<float*>(args.scratch + RoundUp(MatMulScratchBytes(m.k)));
+          args.rows = args.row_end = tile;
+          const auto multiply = [&](const uint8_t* weights, size_t column) {
+            args.weights = weights;
+            args.out = few ? out + column : copy;
+            args.out_stride = few ? columns : tile;
+            m.exact ? MatMulDecoded(*m.format, args) : m.format->matmul(args);
+            for (size_t t = 0; !few && t < tokens; ++t) {
+              std::copy_n(copy + t * tile, tile, out + t * columns + column);
             }
-            worker.Barrier();
+          };
+          auto start = Clock::now();
+          while (again) {
+            for (size_t first = 0; again && first + columns <= m.rows; first += columns) {
+              worker.ForTiles(columns / tile, [&](size_t begin, size_t end) {
+                for (size_t t = begin; t < end; ++t) {
+                  multiply(m.weights + (first + t * tile) * row_bytes, t * tile);
+                }
+              });
+              worker.Barrier();
+              if (worker.index() == 0) {
+                if (++products == 0) start = Clock::now();
+                taken_s = std::chrono::duration<double>(Clock::now() - start).count();
+                again = products == 0 || taken_s < seconds;
+              }
+              worker.Barrier();
+            }
           }
-        }
-      },
-      threads);
-  const double macs = static_cast<double>(columns * m.k) * static_cast<double>(tokens);
-  return taken_s > 0 ? 1e-9 * macs * products / taken_s : 0;
+        },
+        threads);
+    const double macs = static_cast<double>(columns * m.k) * static_cast<double>(tokens);
+    return taken_s > 0 ? 1e-9 * macs * products / taken_s : 0.0;
+  });
 }
 
 }  // namespace sluice

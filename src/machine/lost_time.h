@@ -4,8 +4,9 @@
 //
 // How it is told: the kernel counts for each thread how long it was ready to run
 // and had no CPU (/proc/self/task/TID/schedstat, its second number), the control
-// group how long a quota stopped it (cpu.stat). Before Linux 6.18 stopped threads
-// count as ready too, so the quota's time is taken off that first.
+// group how long a quota stopped it (cpu.stat). Stopped threads count as ready
+// too, so the quota's time is taken off that first; from Linux 6.18 on they count
+// as stopped once they were picked to run: until then others have the CPU.
 // A worker that was neither running nor ready was blocked, and in a region
 // nothing blocks but a page fault that waits for the disk: so that time is
 // theirs if the process had faults or disk reads meanwhile, and a hypervisor's

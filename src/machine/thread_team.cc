@@ -606,8 +606,12 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
   const auto* const body = &fn;
   const uint64_t run = state->started.value.load(std::memory_order_relaxed) + 1;
   state->started.value.store(run, std::memory_order_release);
+  // A worker that gets no CPU to begin on has lost it since the region began.
+  const auto begin = Clock::now();
+  const uint64_t leader_cpu = ThreadCpuNs();
   // firstprivate: workers get the values, and touch nothing on this stack.
-#pragma omp parallel num_threads(wanted) default(none) firstprivate(self, state, body)
+#pragma omp parallel num_threads(wanted) default(none) \
+    firstprivate(self, state, body, begin, leader_cpu)
   {
     (void)state->started.value.load(std::memory_order_acquire);
     Worker worker;
@@ -618,8 +622,7 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
     state->BindWorker(worker.index_);
     WorkerTimes& mine = state->times[static_cast<size_t>(worker.index_)];
     const uint64_t slept = mine.slept_ns.load(std::memory_order_relaxed);
-    const auto begin = Clock::now();
-    const uint64_t begin_cpu = ThreadCpuNs();
+    const uint64_t begin_cpu = worker.index_ == 0 ? leader_cpu : ThreadCpuNs();
     (*body)(worker);
     state->finished.value.fetch_add(1, std::memory_order_release);
     // Ours spins briefly; OpenMP's join, left to wait for a worker without a CPU, spins for 7 ms.

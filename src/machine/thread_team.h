@@ -103,7 +103,7 @@ class ThreadTeam {
   // up over the workers. Against size() times the time in Run it is the share that was lost.
   uint64_t wait_ns() const;
   // Time in Run, added up over the workers, in which a worker neither ran nor slept in a barrier:
-  // other programs (or a quota) kept its CPU from it.
+  // other programs (or a quota) kept its CPU from it, perhaps before it could begin.
   uint64_t lost_ns() const;
   // Of wait_ns, what was slept: waits that outlasted the spinning of well balanced shares.
   uint64_t slept_ns() const;

@@ -124,9 +124,11 @@ int Topology::UsableCpus() const {
   return std::max(1, std::min(cpus, static_cast<int>(whole)));
 }
 
-int Topology::RunningAtOnce(int threads) const {
+int Topology::RunningAtOnce(int threads) const { return std::max(1, std::min(threads, cpus)); }
+
+int Topology::RunningAllTheTime(int threads) const {
   const double quota = std::ceil(std::min(cpu_quota.value_or(cpus), 1e6));
-  return std::max(1, std::min({threads, cpus, static_cast<int>(quota)}));
+  return std::max(1, std::min(RunningAtOnce(threads), static_cast<int>(quota)));
 }
 
 uint64_t Topology::UsableMemoryBytes() const {

@@ -39,8 +39,11 @@ struct Topology {
   int DefaultThreads() const;
   // Logical CPUs that threads may keep busy: the mask and the quota rounded down, at least 1.
   int UsableCpus() const;
-  // Of so many threads, those that can run at once: the mask and the quota rounded up, at least 1.
+  // Of so many threads, those that can run at once: the mask, at least 1. A quota does not keep
+  // them from it; when they have used it up it stops them all.
   int RunningAtOnce(int threads) const;
+  // Of those, as many as the quota, rounded up, lets run all the time.
+  int RunningAllTheTime(int threads) const;
   uint64_t LastCacheBytes() const { return l3_bytes > 0 ? l3_bytes : l2_bytes; }  // 0 unknown
   uint64_t UsableMemoryBytes() const;  // the smaller of memory and its limit
 };

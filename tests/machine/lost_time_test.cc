@@ -26,7 +26,7 @@ TEST(SplitLost, ReadyTimeIsTheQuotasAsFarAsItWentAndOthersAfterwards) {
   EXPECT_EQ(c.page_faults_s, 0);
 }
 
-// Since Linux 6.18.
+// The group has other threads, too.
 TEST(SplitLost, TheQuotasTimeNeedNotBeReadyTime) {
   LostEvidence e;
   e.ready_s = 0.25;

@@ -69,8 +69,14 @@ TEST(Topology, NoMoreThreadsRunAtOnceThanHaveACpu) {
   EXPECT_EQ(Machine(2, 1, std::nullopt).RunningAtOnce(64), 2);
   EXPECT_EQ(Machine(2, 2, std::nullopt).RunningAtOnce(64), 4);
   EXPECT_EQ(Machine(8, 1, std::nullopt).RunningAtOnce(3), 3);
-  EXPECT_EQ(Machine(8, 1, 1.5).RunningAtOnce(8), 2);
-  EXPECT_EQ(Machine(8, 1, 0.2).RunningAtOnce(8), 1);
+  EXPECT_EQ(Machine(8, 1, 1.5).RunningAtOnce(8), 8);  // until the quota is used up
+}
+
+TEST(Topology, NoMoreThreadsRunAllTheTimeThanTheQuotaIsFor) {
+  EXPECT_EQ(Machine(2, 1, std::nullopt).RunningAllTheTime(64), 2);
+  EXPECT_EQ(Machine(8, 1, std::nullopt).RunningAllTheTime(3), 3);
+  EXPECT_EQ(Machine(8, 1, 1.5).RunningAllTheTime(8), 2);
+  EXPECT_EQ(Machine(8, 1, 0.2).RunningAllTheTime(8), 1);
 }
 
 TEST(Topology, OneThreadPerCoreWithinTheQuotaRoundedDown) {
