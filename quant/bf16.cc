@@ -109,13 +109,15 @@ struct BF16Dot : BF16Pairs {
   }
 };
 
-// With AMX, or where the instruction is fast.
-bool BF16DotPays() {
+bool AmxPays() {
 #if SLUICE_AMX_TILES
-  if (HasAmx()) return true;
+  return HasAmx();
+#else
+  return false;
 #endif
-  return SLUICE_FAST_DOT_BF16;
 }
+// With AMX, or where the instruction is fast.
+bool BF16DotPays() { return AmxPays() || SLUICE_FAST_DOT_BF16; }
 
 void ToPanelBF16(BlockRows rows, size_t blocks, uint8_t* panel) {
   PackFloats<BF16Codec>(rows, 0, blocks, panel);
@@ -123,7 +125,7 @@ void ToPanelBF16(BlockRows rows, size_t blocks, uint8_t* panel) {
 void MatMulBF16(const MatMulArgs& args) {
   if (args.bf16 != nullptr) {
 #if SLUICE_AMX_TILES
-    if (HasAmx()) return AmxFloats<BF16Dot>(args).Run();
+    if (HasAmx()) return AmxFloats<BF16Dot, 1>(args).Run();
 #endif
     MatMulFloat<BF16Dot>(args);
   } else {
@@ -139,7 +141,11 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 
 HWY_EXPORT(BF16DotPays);
-bool MultipliesBf16() { return HWY_DYNAMIC_DISPATCH(BF16DotPays)(); }
+HWY_EXPORT(AmxPays);
+bool MultipliesBf16(const Format& format) {
+  return format.dots_bf16 ? HWY_DYNAMIC_DISPATCH(BF16DotPays)()
+                          : format.halves_bf16 && HWY_DYNAMIC_DISPATCH(AmxPays)();
+}
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/float_rows-inl.h"
+#include "simd/float_amx-inl.h"
 
 #if HWY_ONCE
 
@@ -52,7 +53,15 @@ struct F16Codec : FloatMath {
 void ToPanelF16(BlockRows rows, size_t blocks, uint8_t* panel) {
   PackFloats<F16Codec>(rows, 0, blocks, panel);
 }
-void MatMulF16(const MatMulArgs& args) { MatMulFloat<F16Codec>(args); }
+void MatMulF16(const MatMulArgs& args) {
+#if SLUICE_AMX_TILES
+  if (args.bf16 != nullptr && HasAmx()) {
+    if (args.panels && args.tokens == 1) return OneTokenOfHalves(args);
+    return AmxFloats<F16Codec, 2>(args).Run();
+  }
+#endif
+  MatMulFloat<F16Codec>(args);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice
@@ -78,6 +87,7 @@ extern const Format kF16 = {
     .block_values = 1,
     .block_bytes = sizeof(Block),
     .arithmetic = Arithmetic::kF32,
+    .halves_bf16 = true,
     .decode = Decode,
     .encode = Encode,
     .panel_block_bytes = sizeof(PanelF16),

@@ -46,6 +46,7 @@ struct Format {
   uint8_t zero = 0;        // kInt8: zero point of the codes
   bool has_min = false;    // kInt8: subtracts min * sum(a)
   bool dots_bf16 = false;  // kF32: multiplies MatMulArgs::bf16 in pairs, where given
+  bool halves_bf16 = false;  // kF32: with AMX, multiplies both parts of it, where given
   bool sub16 = false;      // kInt8: integer sub-scales per 16 weights (Q6_K, Q3_K, Q2_K)
 
   // The definition: n values (a multiple of block_values), blocks at any alignment.
@@ -73,9 +74,9 @@ std::span<const Format* const> Formats();
 const Format* FindFormat(uint32_t gguf_type);
 const Format* FindFormat(std::string_view name);
 
-// Whether BF16 weights are multiplied as pairs of bfloat16 on this CPU where that is allowed:
-// inputs are then MatMulArgs::bf16.
-bool MultipliesBf16();
+// Whether weights of this format are multiplied as pairs of bfloat16 on this CPU where that is
+// allowed: inputs are then MatMulArgs::bf16.
+bool MultipliesBf16(const Format& format);
 
 // The recipe in scalar code, one output element: what every kernel must equal, bit for bit,
 // except one given MatMulArgs::bf16.

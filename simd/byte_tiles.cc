@@ -166,49 +166,86 @@ void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
 // Up to here a last tile of 16 that is not full costs more than VNNI.
 constexpr size_t kTooFewForAmx = 6;
 
-// Sums of a group of tokens, side by side: rows of the output are often a power of two apart, and
+// Sums of a group of tokens, side by side: rows of a long output are often a power of two apart, and
 // 16 of them would share one set of the caches (512 tokens: 320 GMAC/s with the output, 460 so).
 constexpr size_t kAmxGroup = 512;
 struct AmxSums {
-  HWY_ALIGN float f[kAmxGroup][kTileRows];
+  float* at;
+  size_t stride;
+  HWY_ALIGN float own[kAmxGroup][kTileRows];
 };
+// Outputs of rows up to this long are added to in place.
+constexpr size_t kShortRow = 128;
+
+// `count` tokens times `n` units of every panel, from unit `u` of the chunk on; units[panel][stride].
+template <class Unit>
+HWY_INLINE void AmxPanels(const ByteTileArgs& tile, const Unit* units, size_t stride, size_t u,
+                          size_t n, size_t first, size_t count, size_t valid,
+                          const AmxSums& sums) {
+  const ActView& act = tile.args->act;
+  for (size_t t = 0; t < count; t += 16) {
+    const size_t at = ((first + t) / 16 * (act.k / kActBlock) + tile.unit_begin + u) * 16;
+    for (size_t v = 0; v * kPanelRows < valid; ++v) {
+      AmxKernel<Unit>(units + v * stride, n, act.tile_q + at * kActBlock, act.tile_scale + at)
+          .Run(sums.at + t * sums.stride + v * kPanelRows, sums.stride);
+    }
+  }
+}
+
+// So many units of two panels, split, stay in L1 beside the tokens.
+constexpr size_t kSplitUnits = 16;
+
+template <class C>
+HWY_NOINLINE void AmxSplit(const ByteTileArgs& tile, size_t first, size_t count, size_t valid,
+                           const AmxSums& sums) {
+  const auto* const units = static_cast<const ByteUnitSub*>(tile.units);
+  HWY_ALIGN SplitUnit split[kTilePanels][kSplitUnits];
+  for (size_t u = 0; u < tile.unit_count; u += kSplitUnits) {
+    const size_t n = std::min(kSplitUnits, tile.unit_count - u);
+    for (size_t v = 0; v * kPanelRows < valid; ++v) {
+      for (size_t i = 0; i < n; ++i) Split<C>(units[v * kChunkUnits + u + i], &split[v][i]);
+    }
+    AmxPanels(tile, split[0], kSplitUnits, u, n, first, count, valid, sums);
+  }
+}
 
 // Tokens first .. first + count - 1, up to kAmxGroup, 16 at a time; `first` is a multiple of 16.
 template <class C>
 HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t count,
                                 size_t valid) {
   const MatMulArgs& args = *tile.args;
-  const size_t all = args.k / kActBlock;
   float* const out = args.out + first * args.out_stride + tile.row;
+  const bool in_place = valid == kTileRows && args.out_stride <= kShortRow && count % 16 == 0;
   AmxSums sums;
+  sums.at = in_place ? out : sums.own[0];
+  sums.stride = in_place ? args.out_stride : kTileRows;
   for (size_t t = 0; t < count; ++t) {
     if (tile.unit_begin == 0) {
-      std::fill_n(sums.f[t], kTileRows, 0.0f);
-    } else {
-      std::copy_n(out + t * args.out_stride, valid, sums.f[t]);
+      std::fill_n(sums.at + t * sums.stride, kTileRows, 0.0f);
+    } else if (!in_place) {
+      std::copy_n(out + t * args.out_stride, valid, sums.own[t]);
     }
   }
-  for (size_t t = 0; t < count; t += 16) {
-    const size_t at = ((first + t) / 16 * all + tile.unit_begin) * 16;
-    for (size_t v = 0; v * kPanelRows < valid; ++v) {
-      AmxKernel(tile.units + v * kChunkUnits, tile.unit_count, args.act.tile_q + at * kActBlock,
-                args.act.tile_scale + at)
-          .Run(sums.f[t] + v * kPanelRows, kTileRows);
-    }
+  if constexpr (C::kSub16) {
+    AmxSplit<C>(tile, first, count, valid, sums);
+  } else {
+    AmxPanels(tile, tile.units, kChunkUnits, 0, tile.unit_count, first, count, valid, sums);
   }
-  if (tile.has_min && tile.unit_begin + tile.unit_count == all) {
+  if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
     constexpr size_t kAtOnce = 8;
     size_t t = 0;
     for (; t + kAtOnce <= count; t += kAtOnce) {
       SubtractMins<C::kSub16, kTilePanels, kAtOnce>(tile, 0, RowsOf<kAtOnce>(args, first + t),
-                                                    sums.f[t], kTileRows);
+                                                    sums.at + t * sums.stride, sums.stride);
     }
     for (; t < count; ++t) {
-      SubtractMins<C::kSub16, kTilePanels, 1>(tile, 0, RowsOf<1>(args, first + t), sums.f[t],
-                                              kTileRows);
+      SubtractMins<C::kSub16, kTilePanels, 1>(tile, 0, RowsOf<1>(args, first + t),
+                                              sums.at + t * sums.stride, sums.stride);
     }
   }
-  for (size_t t = 0; t < count; ++t) std::copy_n(sums.f[t], valid, out + t * args.out_stride);
+  for (size_t t = 0; t < count && !in_place; ++t) {
+    std::copy_n(sums.own[t], valid, out + t * args.out_stride);
+  }
 }
 
 // All tokens: those of a last tile with few by VNNI, which reads the codes before they are turned.
@@ -217,9 +254,11 @@ void AmxAllTokens(const ByteTileArgs& tile, size_t valid) {
   const size_t rest = tile.args->tokens % 16;
   const size_t tokens = tile.args->tokens - (rest <= kTooFewForAmx ? rest : 0);
   EveryToken<C, false>(tile, tokens, valid);
-  auto* const units = reinterpret_cast<ByteUnit*>(LayOut(tile.args->scratch).units);
-  for (size_t v = 0; v * kPanelRows < valid; ++v) {
-    for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * kChunkUnits + u]);
+  if constexpr (!C::kSub16) {
+    auto* const units = reinterpret_cast<ByteUnit*>(LayOut(tile.args->scratch).units);
+    for (size_t v = 0; v * kPanelRows < valid; ++v) {
+      for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * kChunkUnits + u]);
+    }
   }
   const AmxTiles registers(ByteShape());
   for (size_t t = 0; t < tokens; t += kAmxGroup) {
@@ -232,11 +271,9 @@ template <class C>
 void AllTokens(const ByteTileArgs& tile) {
   const size_t valid = std::min(kTileRows, tile.args->row_end - tile.row);
 #if SLUICE_AMX_TILES
-  if constexpr (!C::kSub16) {
-    const MatMulArgs& args = *tile.args;
-    if (args.act.tile_q && args.tokens >= kAmxRows && !args.token_rows) {
-      return AmxAllTokens<C>(tile, valid);
-    }
+  const MatMulArgs& args = *tile.args;
+  if (args.act.tile_q && args.tokens >= kAmxRows && !args.token_rows) {
+    return AmxAllTokens<C>(tile, valid);
   }
 #endif
 #if SLUICE_HAVE_I8MM

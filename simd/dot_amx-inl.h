@@ -6,11 +6,14 @@
 // each for 16 weight rows. The products are cheap (16 cycles); what costs is to bring 256 sums back
 // through memory and to scale them, so both overlap with the next units' products:
 //   step i: multiply unit i | load unit i + 2 | store the sums of unit i - 1 | scale those of i - 3
-// Xeon with AMX at 3.3 GHz, ns per unit of 16 rows x 16 tokens, all in L1: this 17.5, of which tile
-// instructions alone 6.7 and scaling alone 8; VNNI 32. Lost: products of bfloat16, whose sums are
-// floats already (12.2, but tokens of twice the bytes, which no longer fit L2: 20 % slower over a
-// layer); scaling the sums just stored (19.4); prefetching tokens to L1; formats with two scales
-// per unit (Q6_K: 5 %, not worth a second kernel).
+// Formats with two scales per unit (Q6_K) would bring back twice the sums; their weights are split in
+// two bytes instead, whose sums are added as integers: exact, and scaled once.
+// Xeon with AMX at 3.6 GHz, ns per unit of 16 rows x 16 tokens over 2048 k and 512 tokens: this 16.5,
+// of which tile instructions alone 8.5 and scaling alone 6.7; in two parts 24.8 (Q6_K by VNNI 43 in a
+// whole model, this 29). Lost: products of bfloat16, whose sums are floats already (23, because tokens
+// of twice the bytes no longer fit L2; in two parts 26, 34 in a whole model); scaling the sums just
+// stored; prefetching tokens to L1; loops without the checks for the first and the last steps (the
+// same).
 #if defined(SLUICE_SIMD_DOT_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_DOT_AMX_INL_H_
 #undef SLUICE_SIMD_DOT_AMX_INL_H_
@@ -49,11 +52,43 @@ HWY_INLINE void SignedCodes(ByteUnit& unit) {
   }
 }
 
-// 16 rows x 16 tokens over `count` units of signed codes.
+// One unit of a format with two scales in each 32 k, as weights without the common factor, code times
+// sub-scale: up to 13 bits, so 64 times a byte and a byte.
+struct alignas(64) SplitUnit {
+  uint8_t u[2][8][64];  // multiples of 64, and what is left: signed bytes, placed as in ByteUnit
+  float scale[kPanelRows];
+};
+
+template <class C>
+HWY_INLINE void Split(const ByteUnitSub& from, SplitUnit* to) {
+  const VI16 low = hn::Set(D16(), 255);
+  const auto pack = [&](VI16 even, VI16 odd) HWY_ATTR {
+    return hn::BitCast(D8(), hn::Or(hn::And(even, low), hn::ShiftLeft<8>(odd)));
+  };
+  const auto nearest64 = [](VI16 weight) HWY_ATTR {
+    return hn::ShiftRight<6>(hn::Add(weight, hn::Set(D16(), 32)));
+  };
+  SLUICE_UNROLL
+  for (size_t g = 0; g < 8; ++g) {
+    const VI16 codes = hn::BitCast(D16(), hn::Load(D8(), from.u[g]));
+    const VI16 sub = hn::BitCast(D16(), hn::Load(D32(), from.sub[g / 4]));
+    const VI16 zero = hn::Set(D16(), C::kZero);
+    const VI16 even = hn::Mul(hn::Sub(hn::And(codes, low), zero), sub);
+    const VI16 odd = hn::Mul(hn::Sub(hn::And(hn::ShiftRight<8>(codes), low), zero), sub);
+    const VI16 even64 = nearest64(even), odd64 = nearest64(odd);
+    hn::Store(pack(even64, odd64), D8(), to->u[0][g]);
+    hn::Store(pack(hn::Sub(even, hn::ShiftLeft<6>(even64)), hn::Sub(odd, hn::ShiftLeft<6>(odd64))),
+              D8(), to->u[1][g]);
+  }
+  hn::Store(hn::Load(DF(), from.scale), DF(), to->scale);
+}
+
+// 16 rows x 16 tokens over `count` units: ByteUnit of signed codes, or SplitUnit.
+template <class Unit>
 class AmxKernel {
  public:
   // tokens: [units][16][32], scales: [units][16], as ActView has them.
-  AmxKernel(const ByteUnit* units, size_t count, const int8_t* tokens, const float* scales)
+  AmxKernel(const Unit* units, size_t count, const int8_t* tokens, const float* scales)
       : units_(units), count_(count), tokens_(tokens), scales_(scales) {}
 
   // Adds to f[token][16 rows].
@@ -61,9 +96,11 @@ class AmxKernel {
     VF sum[16];
     SLUICE_UNROLL
     for (size_t t = 0; t < 16; ++t) sum[t] = hn::LoadU(DF(), f + t * stride);
-    Load<0>(0);
-    Load<1>(1);
-    for (size_t i = 0; i < count_ + 3; i += 4) {
+    if constexpr (kOfParts == 1) {
+      Load<0>(0);
+      Load<1>(1);
+    }
+    for (size_t i = 0; i < count_ + kLag; i += 4) {
       Step<0>(i, sum);
       Step<1>(i + 1, sum);
       Step<2>(i + 2, sum);
@@ -74,17 +111,40 @@ class AmxKernel {
   }
 
  private:
+  static constexpr size_t kOfParts = sizeof(Unit) == sizeof(SplitUnit) ? 2 : 1;
+  static constexpr size_t kLag = kOfParts == 2 ? 2 : 3;  // steps from a product to its scaling
+  // Four sums of one part, or two of both.
+  template <int kStep, int kPart>
+  static constexpr int kSum = kOfParts == 2 ? kStep % 2 * 2 + kPart : kStep;
+
   template <int kStep>
   HWY_INLINE void Step(size_t i, VF (&sum)[16]) {
-    if (i < count_) {
+    if (i < count_) Multiply<kStep>(i);
+    const bool scale = i >= kLag && i - kLag < count_;
+    constexpr size_t kScaled = (kStep + 4 - kLag) % 4;
+    if (scale) Scale<kScaled, 0>(i - kLag, sum);
+    if (i >= 1 && i - 1 < count_) {
+      constexpr int kStored = (kStep + 3) % 4;
+      StoreTile<kSum<kStored, 0>>(sums_[kStored][0], 64);
+      if constexpr (kOfParts == 2) StoreTile<kSum<kStored, 1>>(sums_[kStored][1], 64);
+    }
+    if (scale) Scale<kScaled, 8>(i - kLag, sum);
+  }
+  template <int kStep>
+  HWY_INLINE void Multiply(size_t i) {
+    if constexpr (kOfParts == 1) {
       ZeroTile<kStep>();
       MultiplyBytes<kStep, 4 + kStep % 2, 6 + kStep % 2>();
       Load<kStep>(i + 2);
+    } else {
+      ZeroTile<kSum<kStep, 0>>();
+      ZeroTile<kSum<kStep, 1>>();
+      LoadTile<4 + kStep % 2>(tokens_ + 16 * kActBlock * i, kActBlock);
+      LoadTile<6>(units_[i].u[0], 64);
+      MultiplyBytes<kSum<kStep, 0>, 4 + kStep % 2, 6>();
+      LoadTile<7>(units_[i].u[1], 64);
+      MultiplyBytes<kSum<kStep, 1>, 4 + kStep % 2, 7>();
     }
-    const bool scale = i >= 3 && i - 3 < count_;
-    if (scale) Scale<(kStep + 1) % 4, 0>(i - 3, sum);
-    if (i >= 1 && i - 1 < count_) StoreTile<(kStep + 3) % 4>(sums_[(kStep + 3) % 4], 64);
-    if (scale) Scale<(kStep + 1) % 4, 8>(i - 3, sum);
   }
   template <int kStep>
   HWY_INLINE void Load(size_t i) {
@@ -92,21 +152,25 @@ class AmxKernel {
     LoadTile<4 + kStep % 2>(tokens_ + 16 * kActBlock * unit, kActBlock);
     LoadTile<6 + kStep % 2>(units_[unit].u, 64);
   }
-  template <int kStep, size_t kFirst>
+  template <size_t kBuffer, size_t kFirst>
   HWY_INLINE void Scale(size_t i, VF (&sum)[16]) const {
     const VF scale = hn::Load(DF(), units_[i].scale);
     SLUICE_UNROLL
     for (size_t t = kFirst; t < kFirst + 8; ++t) {
-      const VF x = hn::ConvertTo(DF(), hn::Load(D32(), sums_[kStep] + 16 * t));
-      sum[t] = Fuse(x, hn::Mul(scale, hn::Set(DF(), scales_[16 * i + t])), sum[t]);
+      VI32 x = hn::Load(D32(), sums_[kBuffer][0] + 16 * t);
+      if constexpr (kOfParts == 2) {
+        x = hn::Add(hn::ShiftLeft<6>(x), hn::Load(D32(), sums_[kBuffer][1] + 16 * t));
+      }
+      const VF both = hn::Mul(scale, hn::Set(DF(), scales_[16 * i + t]));
+      sum[t] = Fuse(hn::ConvertTo(DF(), x), both, sum[t]);
     }
   }
 
-  const ByteUnit* const units_;
+  const Unit* const units_;
   const size_t count_;
   const int8_t* const tokens_;
   const float* const scales_;
-  HWY_ALIGN int32_t sums_[4][256];
+  HWY_ALIGN int32_t sums_[4][kOfParts][256];
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,12 +1,18 @@
-// BF16 weights times bfloat16 activations on CPUs with AMX, for any number of tokens: panels of
-// pairs of k lie as the instruction wants its second operand. Included by quant/bf16.cc.
+// Weights of 16 bits times bfloat16 activations on CPUs with AMX, for any number of tokens.
+// Included by quant/bf16.cc and quant/f16.cc.
+//
+//   BF16   w x, with x rounded to bfloat16. Panels of pairs of k lie as the instruction wants its
+//          second operand.
+//   F16    w = w0 + w1, rounded and what is left, exact, and x = x0 + x1, 16 of its bits:
+//          w0 x0 + w0 x1 + w1 x0, which leaves out at most 2^-17 of a product. A chunk of each panel
+//          is taken apart at a time.
 //
 // Every product of these CPUs is made here, one token or many, so that they have one set of bytes:
 // per output and 32 k the instruction adds the products of even and of odd k each in ascending
 // order, then both to the sum (Intel's manual, TDPBF16PS: fused, subnormal numbers are zeros,
 // rounded to nearest whatever MXCSR says); what other tokens or rows are in the tile does not
 // matter. A last part of k is filled up with zeros.
-// vdpbf16ps on the same CPU lost: 87 tok/s of prefill where these give 474 and floats (F16) 127.
+// vdpbf16ps on the same CPU lost: 87 tok/s of prefill where these give 474 and floats 127 (BF16).
 #if defined(SLUICE_SIMD_FLOAT_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_FLOAT_AMX_INL_H_
 #undef SLUICE_SIMD_FLOAT_AMX_INL_H_
@@ -20,6 +26,9 @@
 
 #include "simd/amx_tiles-inl.h"
 #include "simd/float_panel-inl.h"
+#if SLUICE_HAVE_AMX
+#include <xmmintrin.h>
+#endif
 
 #if SLUICE_AMX_TILES
 HWY_BEFORE_NAMESPACE();
@@ -45,12 +54,21 @@ inline AmxShape Bf16Shape(size_t tokens) {
   return shape;
 }
 
+// A stretch of k of up to two panels and two tiles of tokens, in P parts each.
+template <size_t P>
+struct Bf16Operands {
+  const uint8_t* w[P];
+  size_t panel_stride;  // bytes
+  const uint16_t* x[P];
+  size_t x_stride;
+};
+
 // f[t][16 V] += `steps` x 32 k of V panels, A token tiles; from zero where `first`.
-template <size_t A, size_t V>
-HWY_NOINLINE void Bf16Steps(const uint8_t* HWY_RESTRICT w, size_t panel_stride, size_t steps,
-                            const uint16_t* HWY_RESTRICT x, size_t x_stride, float* f,
+template <size_t P, size_t A, size_t V>
+HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float* f,
                             size_t f_stride, bool first, bool stream) {
-  const size_t stride = f_stride * sizeof(float), x_bytes = x_stride * sizeof(uint16_t);
+  const Bf16Operands<P> o = operands;
+  const size_t stride = f_stride * sizeof(float), x_bytes = o.x_stride * sizeof(uint16_t);
   float* const f2 = f + 16 * f_stride;
   if (first) {
     ZeroTile<0>();
@@ -63,25 +81,38 @@ HWY_NOINLINE void Bf16Steps(const uint8_t* HWY_RESTRICT w, size_t panel_stride, 
     if constexpr (A == 2) LoadTile<2>(f2, stride);
     if constexpr (A == 2 && V == 2) LoadTile<3>(f2 + 16, stride);
   }
-  for (size_t s = 0; s < steps; ++s, w += kAmxStepBytes, x += kAmxK) {
+  for (size_t s = 0; s < steps; ++s) {
+    const size_t at = s * kAmxStepBytes;
     if (stream) {
       for (size_t v = 0; v < V; ++v) {
-        for (size_t at = 0; at < kAmxStepBytes; at += 64) {
-          __builtin_prefetch(w + v * panel_stride + kPanelPrefetch + at, 0, 2);
+        for (size_t line = 0; line < kAmxStepBytes; line += 64) {
+          __builtin_prefetch(o.w[0] + at + v * o.panel_stride + kPanelPrefetch + line, 0, 2);
         }
       }
     }
-    LoadTile<6>(w, 64);
-    LoadTile<4>(x, x_bytes);
-    MultiplyBf16<0, 4, 6>();
-    if constexpr (V == 2) {
-      LoadTile<7>(w + panel_stride, 64);
-      MultiplyBf16<1, 4, 7>();
-    }
-    if constexpr (A == 2) {
-      LoadTile<5>(x + 16 * x_stride, x_bytes);
-      MultiplyBf16<2, 5, 6>();
-      if constexpr (V == 2) MultiplyBf16<3, 5, 7>();
+    const auto tokens = [&](size_t part) HWY_ATTR {
+      LoadTile<4>(o.x[part] + s * kAmxK, x_bytes);
+      if constexpr (A == 2) LoadTile<5>(o.x[part] + s * kAmxK + 16 * o.x_stride, x_bytes);
+    };
+    const auto weights = [&](size_t part) HWY_ATTR {
+      LoadTile<6>(o.w[part] + at, 64);
+      if constexpr (V == 2) LoadTile<7>(o.w[part] + at + o.panel_stride, 64);
+    };
+    const auto multiply = [&]() HWY_ATTR {
+      MultiplyBf16<0, 4, 6>();
+      if constexpr (V == 2) MultiplyBf16<1, 4, 7>();
+      if constexpr (A == 2) MultiplyBf16<2, 5, 6>();
+      if constexpr (A == 2 && V == 2) MultiplyBf16<3, 5, 7>();
+    };
+    weights(0);
+    tokens(0);
+    multiply();
+    if constexpr (P == 2) {
+      tokens(1);
+      multiply();
+      weights(1);
+      tokens(0);
+      multiply();
     }
   }
   StoreTile<0>(f, stride);
@@ -91,8 +122,9 @@ HWY_NOINLINE void Bf16Steps(const uint8_t* HWY_RESTRICT w, size_t panel_stride, 
 }
 
 // A chunk of k of one or two panels.
+template <size_t P>
 struct Bf16Weights {
-  const uint8_t* w;
+  const uint8_t* w[P];
   size_t panel_stride;
   size_t k, count;  // count: a multiple of 32, or to the end
   size_t valid;     // rows
@@ -100,87 +132,271 @@ struct Bf16Weights {
 };
 
 // The last count % 32 k of both operands, filled up with zeros.
+template <size_t P>
 struct Bf16Rest {
-  HWY_ALIGN uint16_t x[kAmxTokens][kAmxK];
-  HWY_ALIGN uint16_t w[2][kAmxK / 2][kPanelRows][2];
+  HWY_ALIGN uint16_t x[P][kAmxTokens][kAmxK];
+  HWY_ALIGN uint16_t w[P][2][kAmxK / 2][kPanelRows][2];
 
-  Bf16Rest(const Bf16Weights& weights, const uint16_t* input, size_t x_stride, size_t tokens)
+  Bf16Rest(const Bf16Weights<P>& weights, const uint16_t* const (&input)[P], size_t x_stride,
+           size_t tokens)
       : x{}, w{} {
     const size_t done = weights.count / kAmxK * kAmxK, rest = weights.count - done;
-    for (size_t t = 0; t < tokens; ++t) std::copy_n(input + t * x_stride + done, rest, x[t]);
-    for (size_t v = 0; v * kPanelRows < weights.valid; ++v) {
-      const uint8_t* const from =
-          weights.w + v * weights.panel_stride + done * kPanelRows * sizeof(uint16_t);
-      const size_t even = rest / 2 * 2;
-      memcpy(w[v], from, even * kPanelRows * sizeof(uint16_t));
-      if (even == rest) continue;
-      uint16_t last[kPanelRows];  // a plain row
-      memcpy(last, from + even * kPanelRows * sizeof(uint16_t), sizeof(last));
-      for (size_t r = 0; r < kPanelRows; ++r) w[v][even / 2][r][0] = last[r];
+    for (size_t part = 0; part < P; ++part) {
+      for (size_t t = 0; t < tokens; ++t) {
+        std::copy_n(input[part] + t * x_stride + done, rest, x[part][t]);
+      }
+      for (size_t v = 0; v * kPanelRows < weights.valid; ++v) {
+        const uint8_t* const from = weights.w[part] + v * weights.panel_stride +
+                                    done * kPanelRows * sizeof(uint16_t);
+        const size_t even = rest / 2 * 2;
+        memcpy(w[part][v], from, even * kPanelRows * sizeof(uint16_t));
+        if (even == rest) continue;
+        uint16_t last[kPanelRows];  // a plain row
+        memcpy(last, from + even * kPanelRows * sizeof(uint16_t), sizeof(last));
+        for (size_t r = 0; r < kPanelRows; ++r) w[part][v][even / 2][r][0] = last[r];
+      }
     }
+  }
+
+  Bf16Operands<P> Operands() const {
+    Bf16Operands<P> o;
+    for (size_t part = 0; part < P; ++part) {
+      o.w[part] = reinterpret_cast<const uint8_t*>(w[part]);
+      o.x[part] = x[part][0];
+    }
+    o.panel_stride = sizeof(w[0][0]);
+    o.x_stride = kAmxK;
+    return o;
   }
 };
 
-template <size_t A, size_t V>
-void Bf16Block(const Bf16Weights& w, const uint16_t* x, size_t x_stride, size_t tokens, float* f,
-               size_t f_stride) {
+template <size_t P, size_t A, size_t V>
+void Bf16Block(const Bf16Weights<P>& w, const uint16_t* const (&x)[P], size_t x_stride,
+               size_t tokens, float* f, size_t f_stride) {
   const size_t steps = w.count / kAmxK;
   const bool first = w.k == 0;
   if (steps > 0) {
-    Bf16Steps<A, V>(w.w, w.panel_stride, steps, x, x_stride, f, f_stride, first, w.stream);
+    Bf16Operands<P> o;
+    std::copy_n(w.w, P, o.w);
+    std::copy_n(x, P, o.x);
+    o.panel_stride = w.panel_stride;
+    o.x_stride = x_stride;
+    Bf16Steps<P, A, V>(o, steps, f, f_stride, first, w.stream);
   }
   if (w.count % kAmxK != 0) {
-    const Bf16Rest rest(w, x, x_stride, tokens);
-    Bf16Steps<A, V>(reinterpret_cast<const uint8_t*>(rest.w[0]), sizeof(rest.w[0]), 1, rest.x[0],
-                    kAmxK, f, f_stride, first && steps == 0, false);
+    const Bf16Rest<P> rest(w, x, x_stride, tokens);
+    Bf16Steps<P, A, V>(rest.Operands(), 1, f, f_stride, first && steps == 0, false);
   }
 }
 
-// Tokens that are not neighbours (an expert's), side by side.
-struct Bf16Gather {
-  HWY_ALIGN uint16_t x[kAmxTokens][kChunk];
+using DU32 = hn::RebindToUnsigned<DF>;
+using VU32 = hn::Vec<DU32>;
+
+// 16 weights of F16, and their parts as floats: rounded to nearest, ties away from zero, and the rest.
+HWY_INLINE VF LoadHalves(const uint16_t* p) {
+  const hn::Rebind<uint16_t, DF> d16;
+  return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::LoadU(d16, p)));
+}
+HWY_INLINE VF UpperPart(VF w) {
+  const VU32 bits = hn::Add(hn::BitCast(DU32(), w), hn::Set(DU32(), 0x8000u));
+  return hn::BitCast(DF(), hn::And(bits, hn::Set(DU32(), 0xffff0000u)));
+}
+// Floats that are bfloat16 as pairs.
+HWY_INLINE VU32 Pairs(VF even, VF odd) {
+  return hn::Or(hn::ShiftRight<16>(hn::BitCast(DU32(), even)), hn::BitCast(DU32(), odd));
+}
+
+// A chunk of a panel of F16 as pairs of k of both parts, `part_bytes` apart; an odd last k is a
+// plain row.
+constexpr size_t kHalfChunk = 256;
+inline HWY_NOINLINE void TakeApart(const uint8_t* panel, size_t count, uint8_t* out,
+                                   size_t part_bytes, bool stream) {
+  const hn::Rebind<uint16_t, DF> d16;
+  constexpr size_t kBytes = kPanelRows * sizeof(uint16_t);  // of one k
+  const auto* const from = reinterpret_cast<const uint16_t*>(panel);
+  size_t k = 0;
+  for (; k + 2 <= count; k += 2) {
+    if (stream) __builtin_prefetch(panel + k * kBytes + kPanelPrefetch, 0, 2);
+    const VF even = LoadHalves(from + k * kPanelRows), odd = LoadHalves(from + (k + 1) * kPanelRows);
+    const VF even0 = UpperPart(even), odd0 = UpperPart(odd);
+    uint8_t* const to = out + k * kBytes;
+    hn::Store(Pairs(even0, odd0), DU32(), reinterpret_cast<uint32_t*>(to));
+    hn::Store(Pairs(hn::Sub(even, even0), hn::Sub(odd, odd0)), DU32(),
+              reinterpret_cast<uint32_t*>(to + part_bytes));
+  }
+  if (k == count) return;
+  const VF last = LoadHalves(from + k * kPanelRows), last0 = UpperPart(last);
+  const auto upper = [&](VF v) HWY_ATTR {
+    return hn::TruncateTo(d16, hn::ShiftRight<16>(hn::BitCast(DU32(), v)));
+  };
+  hn::StoreU(upper(last0), d16, reinterpret_cast<uint16_t*>(out + k * kBytes));
+  hn::StoreU(upper(hn::Sub(last, last0)), d16,
+             reinterpret_cast<uint16_t*>(out + part_bytes + k * kBytes));
+}
+
+// Subnormal numbers are zeros while it lives, as the tile instructions have it.
+class NoSubnormals {
+ public:
+  NoSubnormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
+  ~NoSubnormals() { _mm_setcsr(before_); }
+  NoSubnormals(const NoSubnormals&) = delete;
+  NoSubnormals& operator=(const NoSubnormals&) = delete;
+
+ private:
+  const unsigned before_;
 };
 
-template <class C>
+// Weights ahead, to L1. 1B, two threads, tok/s: this 11.2 to 11.7, half of it 11.1, to L2 4 KB or 8
+// KB ahead 11.2 and 11.0; all 32 k unrolled 10.1.
+constexpr size_t kHalvesAhead = 1024;
+
+// One token of F16 from panels: with FMAs what the instruction does, in its order, because to write
+// the parts of weights that are used once costs more (1B, two threads: 7.5 tok/s).
+// f[v] += the products of 32 k of two panels; x: [2 parts][32 k], `x_part` apart.
+HWY_INLINE void HalvesOfOne(const uint16_t* const (&w)[2], const float* x, size_t x_part,
+                            VF (&f)[2]) {
+  VF even[2][3], odd[2][3];
+  SLUICE_UNROLL
+  for (size_t v = 0; v < 2; ++v) {
+    SLUICE_UNROLL
+    for (size_t i = 0; i < 3; ++i) even[v][i] = odd[v][i] = hn::Zero(DF());
+  }
+  const auto add = [&](size_t k, VF (&sum)[2][3]) HWY_ATTR {
+    const VF x0 = hn::Set(DF(), x[k]), x1 = hn::Set(DF(), x[x_part + k]);
+    SLUICE_UNROLL
+    for (size_t v = 0; v < 2; ++v) {
+      const VF all = LoadHalves(w[v] + k * kPanelRows), w0 = UpperPart(all);
+      sum[v][0] = Fuse(w0, x0, sum[v][0]);
+      sum[v][1] = Fuse(w0, x1, sum[v][1]);
+      sum[v][2] = Fuse(hn::Sub(all, w0), x0, sum[v][2]);
+    }
+  };
+  for (size_t k = 0; k < kAmxK; k += 2) {
+    for (size_t v = 0; v < 2; ++v) {
+      __builtin_prefetch(w[v] + k * kPanelRows + kHalvesAhead, 0, 3);
+    }
+    add(k, even);
+    add(k + 1, odd);
+  }
+  SLUICE_UNROLL
+  for (size_t v = 0; v < 2; ++v) {
+    SLUICE_UNROLL
+    for (size_t i = 0; i < 3; ++i) f[v] = hn::Add(f[v], hn::Add(even[v][i], odd[v][i]));
+  }
+}
+
+inline void OneTokenOfHalves(const MatMulArgs& args) {
+  const NoSubnormals no_subnormals;
+  const size_t steps = args.k / kAmxK, rest = args.k % kAmxK, x_part = (steps + 1) * kAmxK;
+  float* const x = reinterpret_cast<float*>(args.scratch);  // [2][x_part]
+  const size_t token = TokenRow(args, 0) * args.bf16_stride;
+  for (size_t part = 0; part < 2; ++part) {
+    const uint16_t* const from = (part == 0 ? args.bf16 : args.bf16_rest) + token;
+    for (size_t k = 0; k < x_part; ++k) {
+      const uint32_t bits = k < args.k ? static_cast<uint32_t>(from[k]) << 16 : 0;
+      memcpy(x + part * x_part + k, &bits, sizeof(bits));
+    }
+  }
+  const size_t panel = args.k * kPanelRows;
+  for (size_t row = args.row_begin; row < args.row_end; row += kAmxColumns) {
+    const size_t valid = std::min(kAmxColumns, args.row_end - row);
+    const auto* const first =
+        reinterpret_cast<const uint16_t*>(args.weights) + row / kPanelRows * panel;
+    const uint16_t* w[2] = {first, valid > kPanelRows ? first + panel : first};
+    VF f[2] = {hn::Zero(DF()), hn::Zero(DF())};
+    for (size_t s = 0; s < steps; ++s) {
+      HalvesOfOne(w, x + s * kAmxK, x_part, f);
+      for (const uint16_t*& at : w) at += kAmxK * kPanelRows;
+    }
+    if (rest != 0) {
+      HWY_ALIGN uint16_t copy[2][kAmxK * kPanelRows] = {};
+      for (size_t v = 0; v < 2; ++v) std::copy_n(w[v], rest * kPanelRows, copy[v]);
+      HalvesOfOne({copy[0], copy[1]}, x + steps * kAmxK, x_part, f);
+    }
+    HWY_ALIGN float out[kAmxColumns];
+    hn::Store(f[0], DF(), out);
+    hn::Store(f[1], DF(), out + kPanelRows);
+    std::copy_n(out, valid, args.out + row);
+  }
+}
+
+// C: the codec of the panels. P: parts of an operand, 2 for F16.
+template <class C, size_t P>
 class AmxFloats {
  public:
   explicit AmxFloats(const MatMulArgs& args) : args_(args) {}
 
   void Run() {
-    uint8_t* const packed = LayOut(args_.scratch).floats;
-    const size_t row_bytes = args_.k * sizeof(uint16_t);
-    // Rows in place and gathered tokens are copied a chunk at a time.
-    const size_t chunk = args_.panels && !args_.token_rows ? args_.k : kChunk;
-    for (size_t row = args_.row_begin; row < args_.row_end; row += kAmxColumns) {
-      Bf16Weights w;
-      w.valid = std::min(kAmxColumns, args_.row_end - row);
-      w.panel_stride = PanelBytes<C>(args_.panels ? args_.k : kChunk);
-      w.stream = args_.panels && args_.tokens <= kAmxTokens;
-      for (w.k = 0; w.k < args_.k; w.k += chunk) {
-        w.count = std::min(chunk, args_.k - w.k);
-        w.w = args_.panels ? args_.weights + row * row_bytes + PanelBytes<C>(w.k) : packed;
-        for (size_t r = 0; !args_.panels && r < w.valid; r += kPanelRows) {
-          PackFloats<C>(FloatRows(args_, row + r, row_bytes).at, w.k, w.count,
-                        packed + r / kPanelRows * w.panel_stride);
-        }
-        for (size_t t = 0; t < args_.tokens; t += kAmxTokens) {
-          Tokens(w, row, t, std::min(kAmxTokens, args_.tokens - t));
-        }
+    if (args_.tokens <= kAmxTokens) {  // along each panel, as it lies in memory
+      for (size_t row = args_.row_begin; row < args_.row_end; row += kAmxColumns) {
+        for (size_t k = 0; k < args_.k; k += Chunk()) Part(row, k);
+      }
+    } else {  // all rows by a stretch of the tokens that stays in L2
+      for (size_t k = 0; k < args_.k; k += Chunk()) {
+        for (size_t row = args_.row_begin; row < args_.row_end; row += kAmxColumns) Part(row, k);
       }
     }
   }
 
  private:
-  void Tokens(const Bf16Weights& w, size_t row, size_t token, size_t count) {
-    if (count != shaped_) registers_.Shape(Bf16Shape(shaped_ = count));
-    const uint16_t* x = InputRow<C>(args_, token) + w.k;
-    size_t x_stride = args_.bf16_stride;
-    if (args_.token_rows && count > 1) {
-      for (size_t t = 0; t < count; ++t) {
-        std::copy_n(InputRow<C>(args_, token + t) + w.k, w.count, gather_.x[t]);
+  // k at a time: all where nothing has to be copied.
+  size_t Chunk() const {
+    if (P == 2) return kHalfChunk;
+    const bool few = args_.tokens <= kAmxTokens;
+    return few && args_.panels && !args_.token_rows ? args_.k : kChunk;
+  }
+
+  void Part(size_t row, size_t k) {
+    const size_t row_bytes = args_.k * sizeof(uint16_t);
+    const bool stream = args_.panels && args_.tokens <= kAmxTokens;
+    Bf16Weights<P> w;
+    w.valid = std::min(kAmxColumns, args_.row_end - row);
+    w.stream = stream && P == 1;
+    w.k = k;
+    w.count = std::min(Chunk(), args_.k - k);
+    w.w[0] = packed();
+    w.panel_stride = PanelBytes<C>(args_.panels ? args_.k : kChunk);
+    if (args_.panels) w.w[0] = args_.weights + row * row_bytes + PanelBytes<C>(k);
+    for (size_t r = 0; !args_.panels && r < w.valid; r += kPanelRows) {
+      PackFloats<C>(FloatRows(args_, row + r, row_bytes).at, k, w.count,
+                    packed() + r / kPanelRows * w.panel_stride);
+    }
+    if constexpr (P == 2) {
+      constexpr size_t kPart = kHalfChunk * kPanelRows * sizeof(uint16_t);
+      for (size_t v = 0; v * kPanelRows < w.valid; ++v) {
+        TakeApart(w.w[0] + v * w.panel_stride, w.count, apart() + 2 * v * kPart, kPart, stream);
       }
-      x = gather_.x[0];
-      x_stride = kChunk;
+      w.w[0] = apart();
+      w.w[1] = apart() + kPart;
+      w.panel_stride = 2 * kPart;
+    }
+    for (size_t t = 0; t < args_.tokens; t += kAmxTokens) {
+      Tokens(w, row, t, std::min(kAmxTokens, args_.tokens - t));
+    }
+  }
+
+  // Two panels' chunks packed from rows, and behind them, of F16, the parts of two.
+  uint8_t* packed() const { return LayOut(args_.scratch).floats; }
+  uint8_t* apart() const { return packed() + 2 * PanelBytes<C>(kChunk); }
+
+  const uint16_t* Token(size_t part, size_t token) const {
+    return (part == 0 ? args_.bf16 : args_.bf16_rest) + TokenRow(args_, token) * args_.bf16_stride;
+  }
+
+  void Tokens(const Bf16Weights<P>& w, size_t row, size_t token, size_t count) {
+    if (count != shaped_) registers_.Shape(Bf16Shape(shaped_ = count));
+    const uint16_t* x[P];
+    for (size_t part = 0; part < P; ++part) x[part] = Token(part, token) + w.k;
+    size_t x_stride = args_.bf16_stride;
+    if (args_.token_rows && count > 1) {  // not neighbours (an expert's): side by side
+      for (size_t part = 0; part < P; ++part) {
+        uint16_t* const to = gather_ + part * kAmxTokens * kGathered;
+        for (size_t t = 0; t < count; ++t) {
+          std::copy_n(Token(part, token + t) + w.k, w.count, to + t * kGathered);
+        }
+        x[part] = to;
+      }
+      x_stride = kGathered;
     }
     float* const out = args_.out + token * args_.out_stride + row;
     HWY_ALIGN float copy[kAmxTokens][kAmxColumns];
@@ -192,24 +408,25 @@ class AmxFloats {
     }
     if (count <= 16) {
       if (w.valid > kPanelRows) {
-        Bf16Block<1, 2>(w, x, x_stride, count, f, stride);
+        Bf16Block<P, 1, 2>(w, x, x_stride, count, f, stride);
       } else {
-        Bf16Block<1, 1>(w, x, x_stride, count, f, stride);
+        Bf16Block<P, 1, 1>(w, x, x_stride, count, f, stride);
       }
     } else if (w.valid > kPanelRows) {
-      Bf16Block<2, 2>(w, x, x_stride, count, f, stride);
+      Bf16Block<P, 2, 2>(w, x, x_stride, count, f, stride);
     } else {
-      Bf16Block<2, 1>(w, x, x_stride, count, f, stride);
+      Bf16Block<P, 2, 1>(w, x, x_stride, count, f, stride);
     }
     for (size_t t = 0; !whole && t < count; ++t) {
       std::copy_n(copy[t], w.valid, out + t * args_.out_stride);
     }
   }
 
+  static constexpr size_t kGathered = P == 2 ? kHalfChunk : kChunk;
   const MatMulArgs& args_;
   AmxTiles registers_;
   size_t shaped_ = 0;  // tokens
-  Bf16Gather gather_;
+  HWY_ALIGN uint16_t gather_[P * kAmxTokens * kGathered];
 };
 
 }  // namespace HWY_NAMESPACE

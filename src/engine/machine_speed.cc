@@ -13,7 +13,7 @@ AttentionId AttentionOf(const ModelWork& model, KvType kv_type) {
 }
 
 KernelId IdOf(const ModelWork::Kernel& k) {
-  const bool portable = k.format->dots_bf16 && MultipliesBf16() && !k.dots_bf16 && !k.exact;
+  const bool portable = MultipliesBf16(*k.format) && !k.dots_bf16 && !k.exact;
   return {k.format, k.panels, k.exact, portable};
 }
 

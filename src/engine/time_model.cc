@@ -93,7 +93,7 @@ ModelWork ModelWork::In(const Format& format) const {
     if (m.use == Use::kRouter || m.shape.k % format.block_values != 0) continue;
     m.shape.format = &format;
     m.shape.panels = format.panel_block_bytes > 0;
-    m.shape.dots_bf16 = format.dots_bf16 && MultipliesBf16();
+    m.shape.dots_bf16 = MultipliesBf16(format);
   }
   other.Count();
   return other;

@@ -202,7 +202,7 @@ class Probe {
     KernelMatrix m{
         .format = id.format, .weights = buffer_.data(), .panels = id.panels, .exact = id.exact};
     m.k = kWidth;
-    m.dots_bf16 = id.format->dots_bf16 && MultipliesBf16() && !id.portable;
+    m.dots_bf16 = MultipliesBf16(*id.format) && !id.portable;
     const size_t row_bytes =
         id.panels ? kWidth / id.format->block_values * id.format->panel_block_bytes / kPanelRows
                   : id.format->RowBytes(kWidth);

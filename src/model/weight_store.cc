@@ -31,7 +31,7 @@ const char* LoadModeName(LoadMode mode) {
 }
 
 Activations BestActivations(Activations asked, bool portable) {
-  const bool dots = !portable && MultipliesBf16();
+  const bool dots = !portable && MultipliesBf16(*FindFormat("BF16"));
   return asked == Activations::kInt8 && dots ? Activations::kInt8AndBf16 : asked;
 }
 
@@ -41,7 +41,8 @@ WeightStore::~WeightStore() = default;
 
 void WeightStore::Place(const GgufTensor& tensor, Weight* w) {
   w->exact = activations_ == Activations::kF32 && w->format->arithmetic == Arithmetic::kInt8;
-  w->dots_bf16 = activations_ == Activations::kInt8AndBf16 && w->format->dots_bf16;
+  w->dots_bf16 = activations_ == Activations::kInt8AndBf16 &&
+                 (w->format->dots_bf16 || MultipliesBf16(*w->format));
   if (!filled_) {
     if (placed_.try_emplace(&tensor).second && !w->exact) order_.push_back(&tensor);
     return;

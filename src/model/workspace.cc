@@ -26,7 +26,8 @@ class Layout {
     b->max_k = k;
     Add(&b->f32, rows * k);
     Add(&b->act, ActBytes(rows, RoundUp(k, kActBlock)));
-    Add(&b->bf16, rows * RoundUp(k, 2));
+    Add(&b->bf16, rows * Bf16Stride(k));
+    Add(&b->bf16_rest, rows * Bf16Stride(k));
   }
   size_t total() const { return total_; }
 
@@ -43,12 +44,16 @@ Input Input::Rows(size_t first, size_t count) const {
   in.f32 += first * k;
   if (act.q) in.act = ActRows(act, first, count);
   in.bf16 += first * bf16_stride();
+  in.bf16_rest += first * bf16_stride();
   return in;
 }
 
 void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const {
   if (forms.int8) QuantisePart(values, act, t, begin, end);
-  if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * bf16_stride() + begin);
+  if (forms.bf16) {
+    const size_t at = t * bf16_stride() + begin;
+    RoundToBf16(values, end - begin, bf16 + at, forms.bf16_rest ? bf16_rest + at : nullptr);
+  }
 }
 
 Input InputBuffer::View(size_t rows, size_t k) const {
@@ -56,6 +61,7 @@ Input InputBuffer::View(size_t rows, size_t k) const {
   Input in;
   in.f32 = f32;
   in.bf16 = bf16;
+  in.bf16_rest = bf16_rest;
   in.rows = rows;
   in.k = k;
   if (k % kActBlock == 0) in.act = MakeActView(act, rows, k);

@@ -25,7 +25,7 @@ bool HoldsBf16(const std::string& path) {
   const Result<std::unique_ptr<Gguf>> gguf = Gguf::Open(path);
   if (!gguf.ok()) return false;
   for (const GgufTensor& t : (*gguf)->tensors()) {
-    if (t.format && t.format->dots_bf16 && t.dims > 1) return true;
+    if (t.format && MultipliesBf16(*t.format) && t.dims > 1) return true;
   }
   return false;
 }
@@ -72,7 +72,7 @@ class SameBytesTest : public testing::Test {
     const std::vector<uint64_t> f16 = Hashes(path, kSettings[0], tokens, KvType::kF16);
     const std::vector<uint64_t> bf16 = Hashes(path, kSettings[0], tokens, KvType::kBF16);
     EXPECT_NE(f16, bf16);
-    const bool weights = MultipliesBf16() && HoldsBf16(path);
+    const bool weights = HoldsBf16(path);
     EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kF16, true) == f16, !weights);
     EXPECT_EQ(Hashes(path, kSettings[0], tokens, KvType::kBF16, true) == bf16,
               !weights && !DotsBf16(shape_));

@@ -58,7 +58,8 @@ struct Problem {
   std::vector<uint8_t> act_storage;
   ActView act;
   bool dots_bf16;
-  std::vector<uint16_t> bf16;   // [tokens][k, even], for `dots_bf16`; x is then the same, rounded
+  // [tokens][k, even], for `dots_bf16`: x is then what they hold, of BF16 the first alone.
+  std::vector<uint16_t> bf16, bf16_rest;
   std::vector<float> expected;  // [tokens][rows]
 
   Problem(const Format& f, size_t rows, size_t k, size_t tokens, bool extreme, bool dots = false)
@@ -113,10 +114,13 @@ struct Problem {
   void RoundInputs() {
     const size_t stride = (k + 1) / 2 * 2;
     bf16.assign(tokens * stride, 0x7fff);  // what lies between rows is not read: a NaN
+    bf16_rest = bf16;
     for (size_t i = 0; i < x.size(); ++i) {
       const uint16_t rounded = BF16FromF32(x[i]);
+      const uint16_t rest = BF16FromF32(x[i] - F32FromBF16(rounded));
       bf16[i / k * stride + i % k] = rounded;
-      x[i] = F32FromBF16(rounded);
+      bf16_rest[i / k * stride + i % k] = rest;
+      x[i] = F32FromBF16(rounded) + (format.halves_bf16 ? F32FromBF16(rest) : 0.0f);
     }
   }
 
@@ -167,6 +171,7 @@ struct Problem {
     args.f32 = x.data();
     args.f32_stride = k;
     args.bf16 = dots_bf16 ? bf16.data() : nullptr;
+    args.bf16_rest = dots_bf16 ? bf16_rest.data() : nullptr;
     args.bf16_stride = (k + 1) / 2 * 2;
     args.out = out.data();
     args.out_stride = stride;
@@ -289,13 +294,15 @@ INSTANTIATE_TEST_SUITE_P(AllFormats, MatMulTest,
                          testing::ValuesIn(Formats().begin(), Formats().end()),
                          [](const auto& info) { return std::string(info.param->name); });
 
-// Pairs of bfloat16: one set of bytes on a CPU, which are those of two FMAs where it has no
+// Products of bfloat16: one set of bytes on a CPU, which are those of FMAs where it has no
 // instruction for it, and near them where it has.
-class Bf16DotTest : public testing::Test {
+class Bf16DotTest : public testing::TestWithParam<const char*> {
  protected:
+  const Format& format() const { return *FindFormat(GetParam()); }
+
   // The bytes of panels and one token become what is expected of everything else.
-  static void Check(size_t rows, size_t k, size_t tokens, const std::vector<size_t>& counts) {
-    Problem problem(*FindFormat("BF16"), rows, k, tokens, false, true);
+  void Check(size_t rows, size_t k, size_t tokens, const std::vector<size_t>& counts) const {
+    Problem problem(format(), rows, k, tokens, false, true);
     const std::vector<float> fmas = problem.expected;
     ForEachTarget([&] {
       problem.expected = fmas;
@@ -305,7 +312,7 @@ class Bf16DotTest : public testing::Test {
               problem.Run(true, r, std::min(rows, r + kPanelRows), {static_cast<int32_t>(t)}, true);
           for (size_t i = r; i < std::min(rows, r + kPanelRows); ++i) {
             const size_t at = t * rows + i;
-            if (MultipliesBf16()) {
+            if (MultipliesBf16(format())) {
               // The instruction takes subnormal numbers for zeros.
               const float flushed = static_cast<float>(k) * std::numeric_limits<float>::min();
               EXPECT_NEAR(one[i], fmas[at], 1e-5f * problem.Size(t, i) + flushed) << k;
@@ -316,30 +323,37 @@ class Bf16DotTest : public testing::Test {
           }
         }
       }
-      for (const size_t n : counts) problem.CheckBoth(0, rows, FirstTokens(n), false);
+      for (const size_t n : counts) {
+        problem.CheckBoth(0, rows, FirstTokens(n), false);
+        problem.CheckBoth(0, rows, FirstTokens(n), true);
+      }
     });
   }
 };
 
-TEST_F(Bf16DotTest, HasOneSetOfBytes) {
+TEST_P(Bf16DotTest, HasOneSetOfBytes) {
   for (const size_t k : {1, 2, 7, 64, 640, 1031, 2305}) {
     Check(37, k, 9, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   }
   Check(69, 1280, 64, {12, 13, 16, 25, 33, 64});
 }
 
-TEST_F(Bf16DotTest, IsNearTheFloats) {
-  const Problem floats(*FindFormat("BF16"), 16, 1024, 2, false);
-  const Problem dots(*FindFormat("BF16"), 16, 1024, 2, false, true);
+// Rounding inputs costs BF16 8 bits; F16 keeps 16 of them.
+TEST_P(Bf16DotTest, IsNearTheFloats) {
+  const Problem floats(format(), 16, 1024, 2, false);
+  const Problem dots(format(), 16, 1024, 2, false, true);
   const std::vector<float> out = dots.Run(true, 0, 16, {0}, true);
   double error = 0, size = 0;
   for (size_t r = 0; r < 16; ++r) {
     error += std::fabs(out[r] - floats.expected[r]);
     size += floats.Size(0, r);
   }
-  EXPECT_LT(error, 0x1p-9 * size);
+  EXPECT_LT(error, (format().halves_bf16 ? 0x1p-17 : 0x1p-9) * size);
   EXPECT_GT(error, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Formats, Bf16DotTest, testing::Values("BF16", "F16"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(MatMulTest, EveryFormatMultiplies) {
   for (const Format* format : Formats()) EXPECT_NE(format->matmul, nullptr) << format->name;
