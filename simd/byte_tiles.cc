@@ -189,6 +189,7 @@ HWY_INLINE void AmxPanels(const ByteTileArgs& tile, const Unit* units, size_t st
       AmxKernel<Unit>(units + v * stride, n, act.tile_q + at * kActBlock, act.tile_scale + at)
           .Run(sums.at + t * sums.stride + v * kPanelRows, sums.stride);
     }
+    if (first == 0 && u == 0) AskForNext(tile, t / 16, (count + 15) / 16);
   }
 }
 

@@ -9,11 +9,11 @@
 // Formats with two scales per unit (Q6_K) would bring back twice the sums; their weights are split in
 // two bytes instead, whose sums are added as integers: exact, and scaled once.
 // Xeon with AMX at 3.6 GHz, ns per unit of 16 rows x 16 tokens over 2048 k and 512 tokens: this 16.5,
-// of which tile instructions alone 8.5 and scaling alone 6.7; in two parts 24.8 (Q6_K by VNNI 43 in a
-// whole model, this 29). Lost: products of bfloat16, whose sums are floats already (23, because tokens
-// of twice the bytes no longer fit L2; in two parts 26, 34 in a whole model); scaling the sums just
-// stored; prefetching tokens to L1; loops without the checks for the first and the last steps (the
-// same).
+// of which tile instructions alone 8.5 and scaling alone 6.7; in two parts 25 (1B Q6_K, two threads,
+// tok/s of prefill: VNNI 345, this 390). Lost: products of bfloat16, whose sums are floats already,
+// because tokens of twice the bytes no longer fit L2 (23; in two parts 26, 355 to 386 tok/s; with
+// tokens converted as they are needed 24 to 29); scaling the sums just stored; prefetching tokens to
+// L1; loops without the checks for the first and the last steps (the same).
 #if defined(SLUICE_SIMD_DOT_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_DOT_AMX_INL_H_
 #undef SLUICE_SIMD_DOT_AMX_INL_H_
