@@ -43,11 +43,11 @@ struct Format {
   uint32_t block_values;  // weights per block along k
   uint32_t block_bytes;
   Arithmetic arithmetic;
-  uint8_t zero = 0;        // kInt8: zero point of the codes
-  bool has_min = false;    // kInt8: subtracts min * sum(a)
-  bool dots_bf16 = false;  // kF32: multiplies MatMulArgs::bf16 in pairs, where given
+  uint8_t zero = 0;          // kInt8: zero point of the codes
+  bool has_min = false;      // kInt8: subtracts min * sum(a)
+  bool dots_bf16 = false;    // kF32: multiplies MatMulArgs::bf16 in pairs, where given
   bool halves_bf16 = false;  // kF32: with AMX, multiplies both parts of it, where given
-  bool sub16 = false;      // kInt8: integer sub-scales per 16 weights (Q6_K, Q3_K, Q2_K)
+  bool sub16 = false;        // kInt8: integer sub-scales per 16 weights (Q6_K, Q3_K, Q2_K)
 
   // The definition: n values (a multiple of block_values), blocks at any alignment.
   void (*decode)(const uint8_t* blocks, size_t n, float* out) = nullptr;

@@ -55,9 +55,9 @@ inline void QuantiseRow(const float* x, const ActView& a, size_t row) {
   QuantisePart(x, a, row, 0, a.k);
 }
 
-// Values from one row of bfloat16 inputs to the next: whole lines, and one more, because rows a power
-// of two apart would share one set of the caches.
-inline size_t Bf16Stride(size_t k) { return (k + 31) / 32 * 32 + 32; }
+// Values from one row of bfloat16 inputs to the next: an odd number of cache lines, because rows a
+// power of two apart would share one set of the caches.
+inline size_t Bf16Stride(size_t k) { return ((k + 31) / 32 | 1) * 32; }
 // out[i] = x[i] rounded to bfloat16, to nearest, ties to even, as this CPU does it (subnormal
 // numbers may become zeros). rest: null, or x[i] - out[i] rounded in the same way.
 void RoundToBf16(const float* x, size_t n, uint16_t* out, uint16_t* rest = nullptr);

@@ -156,7 +156,7 @@ void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
   const size_t pieces = (args.tokens - first + kTokens<C, kI8mm> - 1) / kTokens<C, kI8mm>;
   for (size_t p = 0, t = first; p < pieces; ++p) {
     const size_t some = (args.tokens - t) / (pieces - p);  // evenly: 8 are 4 + 4
-    AskForNext(tile, p, pieces);
+    if (first == 0) AskForNext(tile, p, pieces);
     TokenTile<C, kI8mm>(tile, t, some, valid);
     t += some;
   }
@@ -166,8 +166,9 @@ void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
 // Up to here a last tile of 16 that is not full costs more than VNNI.
 constexpr size_t kTooFewForAmx = 6;
 
-// Sums of a group of tokens, side by side: rows of a long output are often a power of two apart, and
-// 16 of them would share one set of the caches (512 tokens: 320 GMAC/s with the output, 460 so).
+// Sums of a group of tokens, side by side: rows of a long output are often a power of two apart,
+// and 16 of them would share one set of the caches (512 tokens: 320 GMAC/s with the output, 460
+// so).
 constexpr size_t kAmxGroup = 512;
 struct AmxSums {
   float* at;
@@ -177,11 +178,11 @@ struct AmxSums {
 // Outputs of rows up to this long are added to in place.
 constexpr size_t kShortRow = 128;
 
-// `count` tokens times `n` units of every panel, from unit `u` of the chunk on; units[panel][stride].
+// `count` tokens times `n` units of every panel, from unit `u` of the chunk on;
+// units[panel][stride].
 template <class Unit>
 HWY_INLINE void AmxPanels(const ByteTileArgs& tile, const Unit* units, size_t stride, size_t u,
-                          size_t n, size_t first, size_t count, size_t valid,
-                          const AmxSums& sums) {
+                          size_t n, size_t first, size_t count, size_t valid, const AmxSums& sums) {
   const ActView& act = tile.args->act;
   for (size_t t = 0; t < count; t += 16) {
     const size_t at = ((first + t) / 16 * (act.k / kActBlock) + tile.unit_begin + u) * 16;
@@ -220,8 +221,8 @@ HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t c
   AmxSums sums;
   sums.at = in_place ? out : sums.own[0];
   sums.stride = in_place ? args.out_stride : kTileRows;
-  for (size_t t = 0; t < count; ++t) {
-    if (tile.unit_begin == 0) {
+  for (size_t t = 0; t < (count + 15) / 16 * 16; ++t) {
+    if (tile.unit_begin == 0 || t >= count) {
       std::fill_n(sums.at + t * sums.stride, kTileRows, 0.0f);
     } else if (!in_place) {
       std::copy_n(out + t * args.out_stride, valid, sums.own[t]);

@@ -6,14 +6,14 @@
 // each for 16 weight rows. The products are cheap (16 cycles); what costs is to bring 256 sums back
 // through memory and to scale them, so both overlap with the next units' products:
 //   step i: multiply unit i | load unit i + 2 | store the sums of unit i - 1 | scale those of i - 3
-// Formats with two scales per unit (Q6_K) would bring back twice the sums; their weights are split in
-// two bytes instead, whose sums are added as integers: exact, and scaled once.
-// Xeon with AMX at 3.6 GHz, ns per unit of 16 rows x 16 tokens over 2048 k and 512 tokens: this 16.5,
-// of which tile instructions alone 8.5 and scaling alone 6.7; in two parts 25 (1B Q6_K, two threads,
-// tok/s of prefill: VNNI 345, this 390). Lost: products of bfloat16, whose sums are floats already,
+// Formats with two scales per unit (Q6_K) would bring back twice the sums; their weights are split
+// in two bytes instead, whose sums are added as integers: exact, and scaled once. Xeon with AMX
+// at 3.6 GHz, ns per unit of 16 rows x 16 tokens over 2048 k and 512 tokens: this 16.5, of which
+// tile instructions alone 8.5 and scaling alone 6.7; in two parts 25 (1B Q6_K, two threads, tok/s
+// of prefill: VNNI 345, this 390). Lost: products of bfloat16, whose sums are floats already,
 // because tokens of twice the bytes no longer fit L2 (23; in two parts 26, 355 to 386 tok/s; with
-// tokens converted as they are needed 24 to 29); scaling the sums just stored; prefetching tokens to
-// L1; loops without the checks for the first and the last steps (the same).
+// tokens converted as they are needed 24 to 29); scaling the sums just stored; prefetching tokens
+// to L1; loops without the checks for the first and the last steps (the same).
 #if defined(SLUICE_SIMD_DOT_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_DOT_AMX_INL_H_
 #undef SLUICE_SIMD_DOT_AMX_INL_H_
@@ -52,8 +52,8 @@ HWY_INLINE void SignedCodes(ByteUnit& unit) {
   }
 }
 
-// One unit of a format with two scales in each 32 k, as weights without the common factor, code times
-// sub-scale: up to 13 bits, so 64 times a byte and a byte.
+// One unit of a format with two scales in each 32 k, as weights without the common factor, code
+// times sub-scale: up to 13 bits, so 64 times a byte and a byte.
 struct alignas(64) SplitUnit {
   uint8_t u[2][8][64];  // multiples of 64, and what is left: signed bytes, placed as in ByteUnit
   float scale[kPanelRows];

@@ -4,8 +4,8 @@
 //   BF16   w x, with x rounded to bfloat16. Panels of pairs of k lie as the instruction wants its
 //          second operand.
 //   F16    w = w0 + w1, rounded and what is left, exact, and x = x0 + x1, 16 of its bits:
-//          w0 x0 + w0 x1 + w1 x0, which leaves out at most 2^-17 of a product. A chunk of each panel
-//          is taken apart at a time.
+//          w0 x0 + w0 x1 + w1 x0, which leaves out at most 2^-17 of a product. A chunk of each
+//          panel is taken apart at a time. What rounds to infinity becomes NaN.
 //
 // Every product of these CPUs is made here, one token or many, so that they have one set of bytes:
 // per output and 32 k the instruction adds the products of even and of odd k each in ascending
@@ -146,8 +146,8 @@ struct Bf16Rest {
         std::copy_n(input[part] + t * x_stride + done, rest, x[part][t]);
       }
       for (size_t v = 0; v * kPanelRows < weights.valid; ++v) {
-        const uint8_t* const from = weights.w[part] + v * weights.panel_stride +
-                                    done * kPanelRows * sizeof(uint16_t);
+        const uint8_t* const from =
+            weights.w[part] + v * weights.panel_stride + done * kPanelRows * sizeof(uint16_t);
         const size_t even = rest / 2 * 2;
         memcpy(w[part][v], from, even * kPanelRows * sizeof(uint16_t));
         if (even == rest) continue;
@@ -192,7 +192,8 @@ void Bf16Block(const Bf16Weights<P>& w, const uint16_t* const (&x)[P], size_t x_
 using DU32 = hn::RebindToUnsigned<DF>;
 using VU32 = hn::Vec<DU32>;
 
-// 16 weights of F16, and their parts as floats: rounded to nearest, ties away from zero, and the rest.
+// 16 weights of F16, and their parts as floats: rounded to nearest, ties away from zero, and the
+// rest.
 HWY_INLINE VF LoadHalves(const uint16_t* p) {
   const hn::Rebind<uint16_t, DF> d16;
   return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::LoadU(d16, p)));
@@ -217,7 +218,8 @@ inline HWY_NOINLINE void TakeApart(const uint8_t* panel, size_t count, uint8_t* 
   size_t k = 0;
   for (; k + 2 <= count; k += 2) {
     if (stream) __builtin_prefetch(panel + k * kBytes + kPanelPrefetch, 0, 2);
-    const VF even = LoadHalves(from + k * kPanelRows), odd = LoadHalves(from + (k + 1) * kPanelRows);
+    const VF even = LoadHalves(from + k * kPanelRows),
+             odd = LoadHalves(from + (k + 1) * kPanelRows);
     const VF even0 = UpperPart(even), odd0 = UpperPart(odd);
     uint8_t* const to = out + k * kBytes;
     hn::Store(Pairs(even0, odd0), DU32(), reinterpret_cast<uint32_t*>(to));
@@ -261,7 +263,7 @@ HWY_INLINE void HalvesOfOne(const uint16_t* const (&w)[2], const float* x, size_
     SLUICE_UNROLL
     for (size_t i = 0; i < 3; ++i) even[v][i] = odd[v][i] = hn::Zero(DF());
   }
-  const auto add = [&](size_t k, VF (&sum)[2][3]) HWY_ATTR {
+  const auto add = [&](size_t k, VF(&sum)[2][3]) HWY_ATTR {
     const VF x0 = hn::Set(DF(), x[k]), x1 = hn::Set(DF(), x[x_part + k]);
     SLUICE_UNROLL
     for (size_t v = 0; v < 2; ++v) {

@@ -1,7 +1,7 @@
 // What one thread's share of a matrix product is. Plain types: safe to include anywhere.
 //   out[t][r] = sum over k of weight[r][k] * input[t][k]
-// Each output element is one chain over k in ascending order, so its bytes do
-// not depend on `tokens`, on the row range, or on how the weights are held.
+// Each output element is one chain over k in ascending order (float_amx-inl.h: of 32 k at a time),
+// so its bytes do not depend on `tokens`, on the row range, or on how the weights are held.
 #ifndef SLUICE_SIMD_MATMUL_H_
 #define SLUICE_SIMD_MATMUL_H_
 
@@ -29,8 +29,8 @@ struct MatMulArgs {
   const float* f32 = nullptr;  // ... float formats this: [.][k], `f32_stride` floats apart
   size_t f32_stride = 0;
   // Where given, BF16 weights read the first: rounded to bfloat16, [.][k], `bf16_stride` values
-  // apart (even), and multiply pairs; F16 weights on CPUs with AMX both: the second is what rounding
-  // left, rounded too. Other formats know nothing of them.
+  // apart (even), and multiply pairs; F16 weights on CPUs with AMX both: the second is what
+  // rounding left, rounded too. Other formats know nothing of them.
   const uint16_t* bf16 = nullptr;
   const uint16_t* bf16_rest = nullptr;
   size_t bf16_stride = 0;

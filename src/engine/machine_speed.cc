@@ -70,6 +70,7 @@ MachineSpeed SpeedHere(const ModelWork& model, KvType kv_type, const Ceilings& c
   s.memory_gb_s = rate(kReadRate);
   s.read_gb_s = rate(ReadRate(model.WeightBytesPerToken()));
   if (s.read_gb_s == 0) s.read_gb_s = s.memory_gb_s;  // at least so much
+  s.read_bytes = static_cast<double>(model.WeightBytesPerToken());
   s.barrier_us = rate(kBarrierTime);
   s.row_ns = rate(kRowTime);
   s.gate_ns = rate(kGateTime);

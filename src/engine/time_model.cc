@@ -245,8 +245,14 @@ double ComputeRoof(const PassWork& work, const MachineSpeed& speed) {
   return seconds;
 }
 
+double BeyondRate(const MachineSpeed& speed) {
+  return speed.memory_gb_s > 0 ? speed.memory_gb_s : speed.read_gb_s;
+}
+
+// Caches hold a part of a token's weights, but not of the experts and keys of many.
 double MemoryRoof(const PassWork& work, const MachineSpeed& speed) {
-  return Over(work.bytes, speed.read_gb_s);
+  const double near = std::min(work.bytes, speed.read_bytes);
+  return Over(near, speed.read_gb_s) + Over(work.bytes - near, BeyondRate(speed));
 }
 
 }  // namespace
@@ -263,6 +269,9 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
   PassTime time;
   const Config& c = model.config();
   const auto n = static_cast<double>(rows);
+  double all_bytes = 0;
+  for (const double bytes : work.matrix_bytes) all_bytes += bytes;
+  const double near_share = all_bytes > 0 ? std::min(1.0, speed.read_bytes / all_bytes) : 0;
   for (size_t i = 0; i < work.matrix_macs.size() && i < speed.kernels.size(); ++i) {
     const KernelSpeed& kernel = speed.kernels[i];
     const double macs = work.matrix_macs[i], bytes = work.matrix_bytes[i];
@@ -272,8 +281,9 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
     const double seconds =
         std::max(Over(bytes, stream), Over(macs, speed.compute_share * kernel.GmacsAt(each)));
     // These rates are of weights from memory; what caches hold of them comes sooner.
-    const double read_s = Over(bytes, speed.read_gb_s);
-    const double sooner_s = std::max(0.0, Over(bytes, speed.memory_gb_s) - read_s);
+    const double memory_s = Over(bytes, BeyondRate(speed));
+    const double read_s = Over(near_share * bytes, speed.read_gb_s) + (1 - near_share) * memory_s;
+    const double sooner_s = std::max(0.0, memory_s - read_s);
     time.weights_s += std::max(read_s, seconds - sooner_s);
   }
   const double prompt_macs = work.attention_macs - work.row_attention_macs;
@@ -281,7 +291,7 @@ PassTime PredictPass(const ModelWork& model, const PassWork& work, size_t rows,
   if (work.row_attention_macs > 0) {
     time.attention_s +=
         std::max(Over(work.row_attention_macs, speed.compute_share * speed.row_attention_gmac_s),
-                 Over(work.kv_bytes, speed.read_gb_s));
+                 Over(work.kv_bytes, BeyondRate(speed)));
   }
   // Norms, the attention's output quantised, rotations and two residual sums: values per row, each
   // about as dear as one normed and quantised. The MLP's activated in its tiles.

@@ -119,6 +119,7 @@ struct MachineSpeed {
   // Reading as many bytes as a token's weights, nothing else done: the ceiling. Of few bytes caches
   // hold a part, and it is more than memory_gb_s (0: not known).
   double read_gb_s = 0, memory_gb_s = 0;
+  double read_bytes = 0;             // so many; what a pass reads beyond comes at memory_gb_s
   std::vector<KernelSpeed> kernels;  // [ModelWork::kernels()]
   double attention_gmac_s = 0;       // tiles of a prompt
   double row_attention_gmac_s = 0;   // single rows

@@ -45,8 +45,8 @@ double WindowRate(RateWindows windows, double seconds, double macs,
   return windows == RateWindows::kFastest ? best : count * macs / std::max(all.count(), 1.0);
 }
 
-// What measure() returns when no quota stopped the process meanwhile: a period has just begun after
-// a time in which one did.
+// What measure() returns when no quota stopped the process meanwhile: right after a stop a period
+// begins, and the next stop is as far away as it can be.
 template <class F>
 double BetweenStops(const F& measure) {
   constexpr int kTurns = 3;  // a quota may be too small for any

@@ -614,6 +614,7 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
     firstprivate(self, state, body, begin, leader_cpu)
   {
     (void)state->started.value.load(std::memory_order_acquire);
+    const uint64_t cpu = ThreadCpuNs();
     Worker worker;
     worker.team_ = self;
     worker.index_ = omp_get_thread_num();
@@ -622,7 +623,7 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
     state->BindWorker(worker.index_);
     WorkerTimes& mine = state->times[static_cast<size_t>(worker.index_)];
     const uint64_t slept = mine.slept_ns.load(std::memory_order_relaxed);
-    const uint64_t begin_cpu = worker.index_ == 0 ? leader_cpu : ThreadCpuNs();
+    const uint64_t begin_cpu = worker.index_ == 0 ? leader_cpu : cpu;
     (*body)(worker);
     state->finished.value.fetch_add(1, std::memory_order_release);
     // Ours spins briefly; OpenMP's join, left to wait for a worker without a CPU, spins for 7 ms.

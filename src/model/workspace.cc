@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simd/amx.h"
 #include "simd/attention.h"
 #include "simd/matmul.h"
 
@@ -27,7 +28,7 @@ class Layout {
     Add(&b->f32, rows * k);
     Add(&b->act, ActBytes(rows, RoundUp(k, kActBlock)));
     Add(&b->bf16, rows * Bf16Stride(k));
-    Add(&b->bf16_rest, rows * Bf16Stride(k));
+    if (HasAmx()) Add(&b->bf16_rest, rows * Bf16Stride(k));  // F16 weights read it there
   }
   size_t total() const { return total_; }
 
@@ -44,7 +45,7 @@ Input Input::Rows(size_t first, size_t count) const {
   in.f32 += first * k;
   if (act.q) in.act = ActRows(act, first, count);
   in.bf16 += first * bf16_stride();
-  in.bf16_rest += first * bf16_stride();
+  if (bf16_rest) in.bf16_rest += first * bf16_stride();
   return in;
 }
 

@@ -264,6 +264,7 @@ TEST(PredictPass, CachesHoldAPartOfAFewBytes) {
   MachineSpeed speed = Speed();
   speed.memory_gb_s = 10;
   speed.read_gb_s = 20;
+  speed.read_bytes = 8e9;
   PassWork work;
   work.bytes = 8e9;
   work.matrix_bytes = {8e9};  // 1 s of streaming, 0.8 s to read from memory, 0.4 s here
@@ -272,6 +273,26 @@ TEST(PredictPass, CachesHoldAPartOfAFewBytes) {
   EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.6, 1e-9);
   speed.kernels[0].stream_gb_s = 40;  // measured in a better moment than the ceiling
   EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.4, 1e-9);
+}
+
+// ... and only of a token's weights: the experts and keys of many come from memory.
+TEST(PredictPass, CachesHoldNoMoreThanATokensWeights) {
+  const Config c = SmallConfig();
+  const ModelWork model(c, SmallWeights(c));
+  MachineSpeed speed = Speed();
+  speed.memory_gb_s = 10;
+  speed.read_gb_s = 20;
+  speed.read_bytes = 4e9;
+  speed.kernels[0].stream_gb_s = 40;
+  PassWork work;
+  work.bytes = 8e9;
+  work.matrix_bytes = {8e9};
+  work.matrix_macs = {2e9};
+  EXPECT_NEAR(RoofSeconds(work, speed), 0.2 + 0.4, 1e-9);
+  EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.2 + 0.4, 1e-9);
+  work.row_attention_macs = work.attention_macs = 1;
+  work.kv_bytes = 10e9;
+  EXPECT_NEAR(PredictPass(model, work, 1, speed).attention_s, 1, 1e-9);
 }
 
 // The ceiling is what whoever runs the model measures: reading as many bytes.
