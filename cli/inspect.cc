@@ -241,16 +241,17 @@ void PrintConfig(const Config& c) {
                     ", vocabulary " + n(c.vocab));
   if (c.moe.experts > 0) Line("experts", n(c.moe.used) + " of " + n(c.moe.experts) + " a token");
   const size_t sliding = WindowedLayers(c);
+  const KvType type = DefaultKvType(c, false);
   std::string kv;
   if (sliding < c.layers) {
-    kv = HumanBytes(KvBytesPerToken(c, KvType::kF16, false)) + " a token in " +
-         n(c.layers - sliding) + (sliding == 0 ? " layers" : " full layers");
+    kv = HumanBytes(KvBytesPerToken(c, type, false)) + " a token in " + n(c.layers - sliding) +
+         (sliding == 0 ? " layers" : " full layers");
   }
   if (sliding > 0) {
-    kv += (kv.empty() ? "" : ", ") + HumanBytes(KvBytesPerToken(c, KvType::kF16, true)) +
-          " a token in " + n(sliding) + " sliding layers (last " + n(c.window) + " tokens)";
+    kv += (kv.empty() ? "" : ", ") + HumanBytes(KvBytesPerToken(c, type, true)) + " a token in " +
+          n(sliding) + " sliding layers (last " + n(c.window) + " tokens)";
   }
-  Line("kv cache (f16)", kv);
+  Line("kv cache (" + std::string(KvTypeName(type)) + ")", kv);
 }
 
 void PrintTokenizer(const Report& r) {

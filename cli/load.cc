@@ -195,6 +195,12 @@ class Session {
     return Arrivals(std::move(times));
   }
 
+  // Whether all were due within the time that one takes: a server that keeps up and one that does
+  // not look the same.
+  static bool TellsNothing(const LoadStep& step) {
+    return static_cast<double>(step.samples.size()) < step.rate * step.summary.e2e.p50;
+  }
+
   void RunSweep(double alone_s) {
     double first = plan_.sweep_first;
     if (first == 0) first = alone_s > 0 ? 0.5 / alone_s : 1;
@@ -215,6 +221,12 @@ class Session {
                         : "\n" + std::string(kIndent, ' ') + Wrapped(reason, kIndent, columns));
       }
       Print(row);
+      if (reason.empty() && TellsNothing(step)) {
+        result_.knee_rate = sweep.knee();
+        result_.knee_reason =
+            "faster, all requests have left before one is answered: more (-n) tell";
+        return;
+      }
       too_much[*rate] = reason;
       sweep.Tell(reason.empty());
     }

@@ -246,7 +246,7 @@ std::string LoadTableRow(const LoadStep& step, const Slo& slo, bool colour) {
 
 std::string KneeText(const LoadResult& r) {
   if (r.knee_reason.empty()) return "";
-  if (r.knee_rate <= 0) return "knee: below the lowest rate: " + r.knee_reason + "\n";
+  if (r.knee_rate <= 0) return "knee: none found: " + r.knee_reason + "\n";
   return "knee: " + Number(r.knee_rate) + " req/s; " + r.knee_reason + "\n";
 }
 

@@ -79,6 +79,20 @@ TEST(LoadCommandTest, ASweepNamesTheKnee) {
   EXPECT_NE(knee.at("reason").as_string().find("a queue grows"), std::string::npos);
 }
 
+TEST(LoadCommandTest, ASweepOfFewRequestsEndsWhereItCannotTell) {
+  ScriptedServer server(OpenAiScript([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return Completion(0, 0, 1);
+  }));
+  const ProgramResult run = RunSluice(
+      {"load", server.url(), "--sweep", "--sweep-factor", "4", "--rate", "8", "-n", "4", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json::value result = json::parse(run.out);
+  EXPECT_LE(result.at("steps").as_array().size(), 8u) << run.out;
+  EXPECT_NE(result.at("knee").at("reason").as_string().find("before one is answered"),
+            std::string::npos);
+}
+
 TEST(LoadCommandTest, AnInterruptedWarmUpIsSaid) {
   // The first request of the warm-up brings the signal.
   std::atomic<int> asked{0};
