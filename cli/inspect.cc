@@ -251,7 +251,7 @@ void PrintConfig(const Config& c) {
     kv += (kv.empty() ? "" : ", ") + HumanBytes(KvBytesPerToken(c, type, true)) + " a token in " +
           n(sliding) + " sliding layers (last " + n(c.window) + " tokens)";
   }
-  Line("kv cache (" + std::string(KvTypeName(type)) + ")", kv);
+  Line(("kv cache (" + std::string(KvTypeName(type)) + ")").c_str(), kv);
 }
 
 void PrintTokenizer(const Report& r) {
