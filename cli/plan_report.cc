@@ -43,8 +43,9 @@ void PrintMemory(const PlanReport& r, const Ink& ink) {
            Bytes(m.resident_bytes - m.weights_bytes - m.workspace_bytes - m.program_bytes) +
            ", a pass " + Bytes(m.workspace_bytes) + ", the rest about " + Bytes(m.program_bytes));
   if (known) {
-    std::string text = ink.Bar(m.resident_bytes / m.room_bytes, 32) + " of " + Bytes(m.room_bytes) +
-                       (m.fits() ? "" : ": does not fit");
+    const double share = m.resident_bytes / m.room_bytes;
+    std::string text = ink.Bar(share, 32) + Text(" %.0f %% of ", 100 * share) +
+                       Bytes(m.room_bytes) + (m.fits() ? "" : ": does not fit");
     if (r.available_bytes > 0) text += ", " + Bytes(r.available_bytes) + " free now";
     Line(ink, "", text);
   }
