@@ -174,10 +174,14 @@ HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t pa
     for (size_t unit = 0; unit < C::kUnits; ++unit, ++b) {
       if constexpr (kStream) {
         constexpr size_t kUnitBytes = sizeof(typename C::Block) / C::kUnits;
-        const char* const ahead = reinterpret_cast<const char*>(w) + unit * kUnitBytes;
         SLUICE_UNROLL
-        for (size_t at = 0; at < kUnitBytes; at += 64) {
-          __builtin_prefetch(ahead + kPanelPrefetch + at, 0, 2);
+        for (size_t v = 0; v < V; ++v) {
+          const char* const ahead =
+              reinterpret_cast<const char*>(w + v * panel_stride) + unit * kUnitBytes;
+          SLUICE_UNROLL
+          for (size_t at = 0; at < kUnitBytes; at += 64) {
+            __builtin_prefetch(ahead + kPanelPrefetch + at, 0, 2);
+          }
         }
       }
       UnitSums<C, V, T> sums(w, panel_stride, unit, b);
