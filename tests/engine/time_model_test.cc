@@ -257,18 +257,30 @@ TEST(PredictPass, TakesTheLongerOfReadingAndMultiplying) {
   EXPECT_NEAR(PredictPass(model, work, 256, speed).weights_s, 400 / 110.0, 1e-6);
 }
 
+// Caches hold a part of a token's weights: `read_bytes`, at twice the memory's rate.
+MachineSpeed WithCaches(double read_bytes) {
+  MachineSpeed speed = Speed();
+  speed.memory_gb_s = 10;
+  speed.read_gb_s = 20;
+  speed.read_bytes = read_bytes;
+  return speed;
+}
+
+// A pass that reads 8 GB.
+PassWork LongRead() {
+  PassWork work;
+  work.bytes = 8e9;
+  work.matrix_bytes = {8e9};  // from memory: 1 s of streaming, 0.8 s to read
+  work.matrix_macs = {2e9};
+  return work;
+}
+
 // What caches hold of few bytes is saved of the time from memory; nothing beats the ceiling.
 TEST(PredictPass, CachesHoldAPartOfAFewBytes) {
   const Config c = SmallConfig();
   const ModelWork model(c, SmallWeights(c));
-  MachineSpeed speed = Speed();
-  speed.memory_gb_s = 10;
-  speed.read_gb_s = 20;
-  speed.read_bytes = 8e9;
-  PassWork work;
-  work.bytes = 8e9;
-  work.matrix_bytes = {8e9};  // 1 s of streaming, 0.8 s to read from memory, 0.4 s here
-  work.matrix_macs = {2e9};
+  MachineSpeed speed = WithCaches(8e9);
+  const PassWork work = LongRead();
   EXPECT_NEAR(RoofSeconds(work, speed), 0.4, 1e-9);
   EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.6, 1e-9);
   speed.kernels[0].stream_gb_s = 40;  // measured in a better moment than the ceiling
@@ -279,15 +291,9 @@ TEST(PredictPass, CachesHoldAPartOfAFewBytes) {
 TEST(PredictPass, CachesHoldNoMoreThanATokensWeights) {
   const Config c = SmallConfig();
   const ModelWork model(c, SmallWeights(c));
-  MachineSpeed speed = Speed();
-  speed.memory_gb_s = 10;
-  speed.read_gb_s = 20;
-  speed.read_bytes = 4e9;
+  MachineSpeed speed = WithCaches(4e9);
   speed.kernels[0].stream_gb_s = 40;
-  PassWork work;
-  work.bytes = 8e9;
-  work.matrix_bytes = {8e9};
-  work.matrix_macs = {2e9};
+  PassWork work = LongRead();
   EXPECT_NEAR(RoofSeconds(work, speed), 0.2 + 0.4, 1e-9);
   EXPECT_NEAR(PredictPass(model, work, 1, speed).weights_s, 0.2 + 0.4, 1e-9);
   work.row_attention_macs = work.attention_macs = 1;
