@@ -110,6 +110,7 @@ struct alignas(128) WorkerTimes {
   std::atomic<uint64_t> waited_ns{0};  // in barriers
   std::atomic<uint64_t> slept_ns{0};   // of that, asleep
   std::atomic<uint64_t> lost_ns{0};    // neither running nor asleep: others had its CPU
+  std::atomic<uint64_t> region_ns{0};  // from the last region's begin to this worker's end of it
 };
 
 // Where one worker is. Written by that worker, and `seat` by whoever trades with it.
@@ -235,7 +236,19 @@ struct ThreadTeam::State {
   NodeBarrier& NodeOf(int worker) { return nodes[node_of[static_cast<size_t>(worker)]]; }
   void BindWorker(int index);
   void FreshRanges(int count);
+  void AddLateJoin(uint64_t wall_ns, int count);
 };
+
+// All workers had come to the end of the region: a join that takes longer than the wait between
+// balanced shares waited for one that a quota or another program stopped there, and so did the rest
+// (address sanitizer, libomp, a quota of a fifth of a CPU: half of all stops).
+void ThreadTeam::State::AddLateJoin(uint64_t wall_ns, int count) {
+  constexpr uint64_t kJoin = std::chrono::nanoseconds(kSpin).count();
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const uint64_t own_ns = times[i].region_ns.load(std::memory_order_relaxed);
+    if (wall_ns > own_ns + kJoin) AddTo(times[i].lost_ns, wall_ns - own_ns);
+  }
+}
 
 // Spins first (another worker's share ends within microseconds), then sleeps: a thread that spins
 // uses up the time that it needs when the others have come. With more workers than CPUs spinning
@@ -625,7 +638,6 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
     const uint64_t slept = mine.slept_ns.load(std::memory_order_relaxed);
     const uint64_t begin_cpu = worker.index_ == 0 ? leader_cpu : cpu;
     (*body)(worker);
-    state->finished.value.fetch_add(1, std::memory_order_release);
     // Ours spins briefly; OpenMP's join, left to wait for a worker without a CPU, spins for 7 ms.
     if (worker.count_ > 1) state->Barrier(worker.index_, worker.count_);
     if (worker.index_ == 0) state->tile_op = worker.tile_op_;
@@ -633,8 +645,11 @@ void ThreadTeam::Run(const std::function<void(Worker&)>& fn, int threads) {
         ThreadCpuNs() - begin_cpu + mine.slept_ns.load(std::memory_order_relaxed) - slept;
     const uint64_t wall = NsSince(begin);
     if (wall > used) AddTo(mine.lost_ns, wall - used);
+    mine.region_ns.store(wall, std::memory_order_relaxed);
+    state->finished.value.fetch_add(1, std::memory_order_release);
   }
-  (void)state->finished.value.exchange(0, std::memory_order_acquire);
+  const int count = state->finished.value.exchange(0, std::memory_order_acquire);
+  state->AddLateJoin(NsSince(begin), count);
   state->running.store(false, std::memory_order_release);
 }
 
