@@ -46,7 +46,7 @@ struct Format {
   uint8_t zero = 0;          // kInt8: zero point of the codes
   bool has_min = false;      // kInt8: subtracts min * sum(a)
   bool dots_bf16 = false;    // kF32: multiplies MatMulArgs::bf16 in pairs, where given
-  bool halves_bf16 = false;  // kF32: with AMX, multiplies both parts of it, where given
+  bool halves_bf16 = false;  // kF32: with AMX, multiplies it in two parts of the weights
   bool sub16 = false;        // kInt8: integer sub-scales per 16 weights (Q6_K, Q3_K, Q2_K)
 
   // The definition: n values (a multiple of block_values), blocks at any alignment.

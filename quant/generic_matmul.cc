@@ -41,8 +41,14 @@ void MatMulUnits(const Format& format, const MatMulArgs& args) {
   Min* const mins = reinterpret_cast<Min*>(scratch.mins);
   const size_t all = args.k / kActBlock;
   const size_t row_bytes = format.RowBytes(args.k);
-  ByteTileArgs tile{&args, format.zero, 31, format.sub16, format.has_min, 0, 0, 0, units,
-                    mins,  {},          0};
+  ByteTileArgs tile{.args = &args,
+                    .zero = format.zero,
+                    .max_code = 31,
+                    .sub16 = format.sub16,
+                    .has_min = format.has_min,
+                    .units = units,
+                    .chunk_units = kChunkUnits,
+                    .mins = mins};
   for (tile.row = args.row_begin; tile.row < args.row_end; tile.row += kTileRows) {
     for (tile.unit_begin = 0; tile.unit_begin < all; tile.unit_begin += kChunkUnits) {
       tile.unit_count = std::min(kChunkUnits, all - tile.unit_begin);

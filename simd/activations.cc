@@ -80,18 +80,13 @@ void Quantise(const float* HWY_RESTRICT x, const ActView& a, size_t row, size_t 
   }
 }
 
-void RoundBf16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out,
-               uint16_t* HWY_RESTRICT rest) {
+void RoundBf16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
   const hn::CappedTag<float, 16> d;
   const hn::Rebind<hwy::bfloat16_t, decltype(d)> d16;
   const hn::Rebind<uint16_t, decltype(d)> du16;
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-    const auto all = hn::LoadN(d, x + i, n - i);
-    const auto v = hn::DemoteTo(d16, all);
+    const auto v = hn::DemoteTo(d16, hn::LoadN(d, x + i, n - i));
     hn::StoreN(hn::BitCast(du16, v), du16, out + i, n - i);
-    if (rest == nullptr) continue;
-    const auto left = hn::DemoteTo(d16, hn::Sub(all, hn::PromoteTo(d, v)));
-    hn::StoreN(hn::BitCast(du16, left), du16, rest + i, n - i);
   }
 }
 
@@ -149,8 +144,8 @@ void QuantisePart(const float* x, const ActView& a, size_t row, size_t begin, si
   HWY_DYNAMIC_DISPATCH(Quantise)(x, a, row, begin, end);
 }
 
-void RoundToBf16(const float* x, size_t n, uint16_t* out, uint16_t* rest) {
-  HWY_DYNAMIC_DISPATCH(RoundBf16)(x, n, out, rest);
+void RoundToBf16(const float* x, size_t n, uint16_t* out) {
+  HWY_DYNAMIC_DISPATCH(RoundBf16)(x, n, out);
 }
 
 }  // namespace sluice

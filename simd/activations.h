@@ -59,8 +59,8 @@ inline void QuantiseRow(const float* x, const ActView& a, size_t row) {
 // power of two apart would share one set of the caches.
 inline size_t Bf16Stride(size_t k) { return ((k + 31) / 32 | 1) * 32; }
 // out[i] = x[i] rounded to bfloat16, to nearest, ties to even, as this CPU does it (subnormal
-// numbers may become zeros). rest: null, or x[i] - out[i] rounded in the same way.
-void RoundToBf16(const float* x, size_t n, uint16_t* out, uint16_t* rest = nullptr);
+// numbers may become zeros).
+void RoundToBf16(const float* x, size_t n, uint16_t* out);
 
 }  // namespace sluice
 #endif  // SLUICE_SIMD_ACTIVATIONS_H_

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "simd/amx.h"
 #include "simd/matmul.h"
 
 namespace sluice {
@@ -35,6 +36,9 @@ constexpr size_t kTileRows = kTilePanels * kPanelRows;
 // 256.
 constexpr size_t kChunk = 1024;
 constexpr size_t kChunkUnits = kChunk / kActBlock;
+// With AMX, whose sums cost more to take up again: 1B Q4_0, tok/s of prefill with 1024 and with
+// 2048 at a time 581 and 617, Q6_K, whose units are larger, 415 and 404 (Xeon, two threads).
+constexpr size_t kAmxChunkUnits = 2 * kChunkUnits;
 // Bytes of one block of any format's panel per weight are at most 34/32 (Q8_0).
 constexpr size_t kPanelChunkBytes = kPanelRows * kChunk / 32 * 34 + 256;
 // Bytes for 16 rows in place (RowScratch in row_kernel-inl.h), over units, panel and floats.
@@ -42,12 +46,17 @@ constexpr size_t kRowScratchBytes = kTilePanels * kChunk * kPanelRows * sizeof(f
 
 // Where things lie in MatMulArgs::scratch.
 struct MatMulScratch {
-  ByteUnitSub* units;  // [kTilePanels][kChunkUnits], as ByteUnit or ByteUnitSub
+  ByteUnitSub* units;  // [kTilePanels][units of a chunk], as ByteUnit or ByteUnitSub
   uint8_t* panel;      // [kPanelChunkBytes]: rows repacked on the fly
   uint8_t* floats;     // [kTilePanels][kChunk][16] weights of a float format (over units and panel)
   MinUnitSub* mins;    // [kTilePanels][k / 32], as MinUnit or MinUnitSub
 };
 MatMulScratch LayOut(uint8_t* scratch);
+
+// Whether so many tokens multiply in AMX tiles.
+inline bool InAmxTiles(const MatMulArgs& args) {
+  return args.act.tile_q != nullptr && args.tokens >= kAmxRows && args.token_rows == nullptr;
+}
 
 // AMD's Zen 4, which shares a target with Zen 5 and differs in how it likes to be fed.
 bool IsZen4();
@@ -58,13 +67,14 @@ struct ByteTileArgs {
   uint8_t zero;
   uint8_t max_code;
   bool sub16, has_min;
-  size_t row;                     // first of the 32 output rows
-  size_t unit_begin, unit_count;  // of k / 32
-  const ByteUnit* units;          // [kTilePanels][kChunkUnits]
-  const MinUnit* mins;            // [kTilePanels][k / 32]: subtracted with the last chunk
+  size_t row = 0;                         // first of the 32 output rows
+  size_t unit_begin = 0, unit_count = 0;  // of k / 32
+  const ByteUnit* units;                  // [kTilePanels][chunk_units]
+  size_t chunk_units;                     // kChunkUnits or kAmxChunkUnits
+  const MinUnit* mins;                    // [kTilePanels][k / 32]: subtracted with the last chunk
   // Memory that the next chunk will be expanded from, brought to L2 beside the products.
-  const uint8_t* next[kTilePanels];
-  size_t next_bytes;  // of each; 0: nothing is known of it
+  const uint8_t* next[kTilePanels] = {};
+  size_t next_bytes = 0;  // of each; 0: nothing is known of it
 };
 
 }  // namespace sluice

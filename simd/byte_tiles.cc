@@ -111,13 +111,13 @@ void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
       std::copy_n(out + t * args.out_stride, valid, copy[t]);
     }
   }
-  const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * kChunkUnits;
+  const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * tile.chunk_units;
   const TokenRows<T> rows = RowsOf<T>(args, token);
   if constexpr (kI8mm) {
     PairKernel<C, T>(units, tile.unit_count, rows, tile.unit_begin, f, stride);
   } else {
-    PanelKernel<C, V, T>(units, kChunkUnits, tile.unit_count, rows, tile.unit_begin, f, nullptr,
-                         stride);
+    PanelKernel<C, V, T>(units, tile.chunk_units, tile.unit_count, rows, tile.unit_begin, f,
+                         nullptr, stride);
   }
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
     SubtractMins<C::kSub16, V, T>(tile, panel, rows, f, stride);
@@ -205,7 +205,7 @@ HWY_NOINLINE void AmxSplit(const ByteTileArgs& tile, size_t first, size_t count,
   for (size_t u = 0; u < tile.unit_count; u += kSplitUnits) {
     const size_t n = std::min(kSplitUnits, tile.unit_count - u);
     for (size_t v = 0; v * kPanelRows < valid; ++v) {
-      for (size_t i = 0; i < n; ++i) Split<C>(units[v * kChunkUnits + u + i], &split[v][i]);
+      for (size_t i = 0; i < n; ++i) Split<C>(units[v * tile.chunk_units + u + i], &split[v][i]);
     }
     AmxPanels(tile, split[0], kSplitUnits, u, n, first, count, valid, sums);
   }
@@ -231,7 +231,7 @@ HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t c
   if constexpr (C::kSub16) {
     AmxSplit<C>(tile, first, count, valid, sums);
   } else {
-    AmxPanels(tile, tile.units, kChunkUnits, 0, tile.unit_count, first, count, valid, sums);
+    AmxPanels(tile, tile.units, tile.chunk_units, 0, tile.unit_count, first, count, valid, sums);
   }
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
     constexpr size_t kAtOnce = 8;
@@ -259,7 +259,7 @@ void AmxAllTokens(const ByteTileArgs& tile, size_t valid) {
   if constexpr (!C::kSub16) {
     auto* const units = reinterpret_cast<ByteUnit*>(LayOut(tile.args->scratch).units);
     for (size_t v = 0; v * kPanelRows < valid; ++v) {
-      for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * kChunkUnits + u]);
+      for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * tile.chunk_units + u]);
     }
   }
   const AmxTiles registers(ByteShape());
@@ -273,15 +273,12 @@ template <class C>
 void AllTokens(const ByteTileArgs& tile) {
   const size_t valid = std::min(kTileRows, tile.args->row_end - tile.row);
 #if SLUICE_AMX_TILES
-  const MatMulArgs& args = *tile.args;
-  if (args.act.tile_q && args.tokens >= kAmxRows && !args.token_rows) {
-    return AmxAllTokens<C>(tile, valid);
-  }
+  if (InAmxTiles(*tile.args)) return AmxAllTokens<C>(tile, valid);
 #endif
 #if SLUICE_HAVE_I8MM
   if (HasI8mm()) {
     auto* units = reinterpret_cast<typename C::Block*>(LayOut(tile.args->scratch).units);
-    for (size_t panel = 0; panel * kPanelRows < valid; ++panel, units += kChunkUnits) {
+    for (size_t panel = 0; panel * kPanelRows < valid; ++panel, units += tile.chunk_units) {
       for (size_t u = 0; u < tile.unit_count; ++u) PairRows<C>(units[u]);
     }
     return EveryToken<C, true>(tile, 0, valid);
@@ -320,7 +317,8 @@ namespace sluice {
 
 namespace {
 
-constexpr size_t kUnitBytes = kTilePanels * kChunkUnits * sizeof(ByteUnitSub);
+constexpr size_t kUnitBytes =
+    kTilePanels * std::max(kChunkUnits * sizeof(ByteUnitSub), kAmxChunkUnits * sizeof(ByteUnit));
 constexpr size_t kFloatBytes = kTilePanels * kChunk * kPanelRows * sizeof(float);
 constexpr size_t kMinsAt = std::max(kFloatBytes, kUnitBytes + kPanelChunkBytes);
 

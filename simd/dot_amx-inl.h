@@ -53,9 +53,9 @@ HWY_INLINE void SignedCodes(ByteUnit& unit) {
 }
 
 // One unit of a format with two scales in each 32 k, as weights without the common factor, code
-// times sub-scale: up to 13 bits, so 64 times a byte and a byte.
+// times sub-scale: up to 13 bits, so 256 times a byte and a byte.
 struct alignas(64) SplitUnit {
-  uint8_t u[2][8][64];  // multiples of 64, and what is left: signed bytes, placed as in ByteUnit
+  uint8_t u[2][8][64];  // multiples of 256, and what is left: signed bytes, placed as in ByteUnit
   float scale[kPanelRows];
 };
 
@@ -65,8 +65,8 @@ HWY_INLINE void Split(const ByteUnitSub& from, SplitUnit* to) {
   const auto pack = [&](VI16 even, VI16 odd) HWY_ATTR {
     return hn::BitCast(D8(), hn::Or(hn::And(even, low), hn::ShiftLeft<8>(odd)));
   };
-  const auto nearest64 = [](VI16 weight) HWY_ATTR {
-    return hn::ShiftRight<6>(hn::Add(weight, hn::Set(D16(), 32)));
+  const auto nearest256 = [](VI16 weight) HWY_ATTR {
+    return hn::ShiftRight<8>(hn::Add(weight, hn::Set(D16(), 128)));
   };
   SLUICE_UNROLL
   for (size_t g = 0; g < 8; ++g) {
@@ -75,10 +75,8 @@ HWY_INLINE void Split(const ByteUnitSub& from, SplitUnit* to) {
     const VI16 zero = hn::Set(D16(), C::kZero);
     const VI16 even = hn::Mul(hn::Sub(hn::And(codes, low), zero), sub);
     const VI16 odd = hn::Mul(hn::Sub(hn::And(hn::ShiftRight<8>(codes), low), zero), sub);
-    const VI16 even64 = nearest64(even), odd64 = nearest64(odd);
-    hn::Store(pack(even64, odd64), D8(), to->u[0][g]);
-    hn::Store(pack(hn::Sub(even, hn::ShiftLeft<6>(even64)), hn::Sub(odd, hn::ShiftLeft<6>(odd64))),
-              D8(), to->u[1][g]);
+    hn::Store(pack(nearest256(even), nearest256(odd)), D8(), to->u[0][g]);
+    hn::Store(pack(even, odd), D8(), to->u[1][g]);  // the low byte, signed, is the rest
   }
   hn::Store(hn::Load(DF(), from.scale), DF(), to->scale);
 }
@@ -159,7 +157,7 @@ class AmxKernel {
     for (size_t t = kFirst; t < kFirst + 8; ++t) {
       VI32 x = hn::Load(D32(), sums_[kBuffer][0] + 16 * t);
       if constexpr (kOfParts == 2) {
-        x = hn::Add(hn::ShiftLeft<6>(x), hn::Load(D32(), sums_[kBuffer][1] + 16 * t));
+        x = hn::Add(hn::ShiftLeft<8>(x), hn::Load(D32(), sums_[kBuffer][1] + 16 * t));
       }
       const VF both = hn::Mul(scale, hn::Set(DF(), scales_[16 * i + t]));
       sum[t] = Fuse(hn::ConvertTo(DF(), x), both, sum[t]);

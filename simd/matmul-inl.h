@@ -26,6 +26,8 @@ using ToPanel = void (*)(const uint8_t* const rows[kPanelRows], size_t blocks, u
 
 // Most tokens a panel kernel takes at once. AVX2: 5 and more spill; 8 run as 4 + 4.
 constexpr size_t kMaxTokens = kWide ? 8 : 4;
+// Most tokens for two panels at once: 8 integer and up to 16 float sums.
+constexpr size_t kTwoPanelTokens = 4;
 // Up to here unpacking in registers again and again costs less than expanding to bytes, which waits
 // for memory and cannot be hidden behind few products. 1B Q4_K_M on Zen 5, tok/s of a step of so
 // many sequences, expanded and not: AVX-512 16 tokens 222 and 368, 48 tokens 346 and 415, 64 tokens
@@ -101,28 +103,37 @@ HWY_INLINE void FewTokens(const MatMulArgs& args, const typename C::Block* w, si
   }
 }
 
-// One token from panels, two at once: what is loaded of the token serves both, and two streams are
-// under way. Xeon with AMX, one thread, GB/s from memory with one and with two: Q4_0 15.2 and 18.3,
-// Q8_0 14.0 and 15.8, Q6_K 13.1 and 14.2, Q4_K 15.7 and 16.5.
-template <class C>
-void OneTokenOfPanels(const MatMulArgs& args, const PanelSource<C>& source) {
+// Tokens from panels, two of those at once: what is loaded of a token serves both, and two streams
+// are under way. Xeon with AMX, one thread, one token, GB/s from memory with one and with two: Q4_0
+// 15.2 and 18.3, Q8_0 14.0 and 15.8, Q6_K 13.1 and 14.2, Q4_K 15.7 and 16.5.
+template <class C, size_t T>
+void TwoPanelsAtOnce(const MatMulArgs& args, const PanelSource<C>& source) {
+  if constexpr (T > 1) {
+    if (args.tokens < T) return TwoPanelsAtOnce<C, T - 1>(args, source);
+  }
   const size_t blocks = source.blocks();
+  const TokenRows<T> tokens = RowsOf<T>(args, 0);
   for (size_t row = args.row_begin; row < args.row_end; row += kTileRows) {
     const size_t valid = std::min(kTileRows, args.row_end - row);
-    HWY_ALIGN float f[kTileRows] = {};
-    HWY_ALIGN float m[kTileRows] = {};
+    HWY_ALIGN float f[T][kTileRows] = {};
+    HWY_ALIGN float m[T][kTileRows] = {};
     // An odd last panel is multiplied twice, its copy dropped.
-    PanelKernel<C, kTilePanels, 1, true>(source.Get(row, 0, blocks),
-                                         valid > kPanelRows ? blocks : 0, blocks,
-                                         RowsOf<1>(args, 0), 0, f, m, kTileRows);
-    for (size_t r = 0; r < valid; ++r) args.out[row + r] = f[r] - m[r];
+    PanelKernel<C, kTilePanels, T, true>(source.Get(row, 0, blocks),
+                                         valid > kPanelRows ? blocks : 0, blocks, tokens, 0, f[0],
+                                         m[0], kTileRows);
+    for (size_t t = 0; t < T; ++t) {
+      float* const out = args.out + t * args.out_stride + row;
+      for (size_t r = 0; r < valid; ++r) out[r] = f[t][r] - m[t][r];
+    }
   }
 }
 
 template <class C>
 void MatMulFew(const MatMulArgs& args, const PanelSource<C>& source) {
   if constexpr (kWide) {
-    if (args.panels && args.tokens == 1 && PrefetchForOne()) return OneTokenOfPanels(args, source);
+    if (args.panels && args.tokens <= kTwoPanelTokens && PrefetchForOne()) {
+      return TwoPanelsAtOnce<C, kTwoPanelTokens>(args, source);
+    }
   }
   FewSums sums;
   const size_t pieces = (args.tokens + kMaxTokens - 1) / kMaxTokens;
@@ -183,24 +194,32 @@ template <class C>
 void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
                 const MatMulScratch& scratch) {
   using Unit = hwy::If<C::kSub16, ByteUnitSub, ByteUnit>;
-  constexpr size_t kChunkBlocks = kChunk / PanelSource<C>::kBlockValues;
+  const bool long_chunks = InAmxTiles(args) && args.panels && !C::kSub16;
+  const size_t chunk_units = long_chunks ? kAmxChunkUnits : kChunkUnits;
+  const size_t chunk_blocks = chunk_units / C::kUnits;
   Unit* const units = reinterpret_cast<Unit*>(scratch.units);
   MinUnit* const mins = reinterpret_cast<MinUnit*>(scratch.mins);
   const size_t all_units = args.k / kActBlock;
-  ByteTileArgs tile{&args, C::kZero, C::kMaxCode, C::kSub16, C::kHasMin, 0,
-                    0,     0,        units,       mins,      {},         0};
+  ByteTileArgs tile{.args = &args,
+                    .zero = C::kZero,
+                    .max_code = C::kMaxCode,
+                    .sub16 = C::kSub16,
+                    .has_min = C::kHasMin,
+                    .units = units,
+                    .chunk_units = chunk_units,
+                    .mins = mins};
   for (tile.row = args.row_begin; tile.row < args.row_end; tile.row += kTileRows) {
-    for (size_t first = 0; first < source.blocks(); first += kChunkBlocks) {
-      const size_t count = std::min(kChunkBlocks, source.blocks() - first);
+    for (size_t first = 0; first < source.blocks(); first += chunk_blocks) {
+      const size_t count = std::min(chunk_blocks, source.blocks() - first);
       tile.unit_begin = first * C::kUnits;
       tile.unit_count = count * C::kUnits;
       for (size_t v = 0; v < kTilePanels; ++v) {
         const size_t row = tile.row + v * kPanelRows;
         if (row >= args.row_end) break;
-        Expand<C>(source.Get(row, first, count), count, units + v * kChunkUnits,
+        Expand<C>(source.Get(row, first, count), count, units + v * chunk_units,
                   mins + v * all_units + tile.unit_begin);
       }
-      source.Next(tile.row, first + count, kChunkBlocks, &tile);
+      source.Next(tile.row, first + count, chunk_blocks, &tile);
       RunByteTiles(tile);
     }
   }

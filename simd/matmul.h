@@ -28,11 +28,9 @@ struct MatMulArgs {
   ActView act;                 // integer formats read this ...
   const float* f32 = nullptr;  // ... float formats this: [.][k], `f32_stride` floats apart
   size_t f32_stride = 0;
-  // Where given, BF16 weights read the first: rounded to bfloat16, [.][k], `bf16_stride` values
-  // apart (even), and multiply pairs; F16 weights on CPUs with AMX both: the second is what
-  // rounding left, rounded too. Other formats know nothing of them.
+  // Where given, BF16 weights, and with AMX those of F16, read this: rounded to bfloat16, [.][k],
+  // `bf16_stride` values apart (even). Other formats know nothing of it.
   const uint16_t* bf16 = nullptr;
-  const uint16_t* bf16_rest = nullptr;
   size_t bf16_stride = 0;
   float* out = nullptr;  // [tokens][out_stride]: columns row_begin..row_end-1 are written
   size_t out_stride = 0;

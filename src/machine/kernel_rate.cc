@@ -81,7 +81,7 @@ struct MatMulOperands {
   static size_t Bytes(const KernelMatrix& m, size_t tokens) {
     const size_t outputs = std::min(kRows, m.rows);
     return RoundUp(tokens * m.k * sizeof(float)) + RoundUp(ActBytes(tokens, m.k)) +
-           RoundUp(2 * tokens * Bf16Stride(m.k) * sizeof(uint16_t)) +
+           RoundUp(tokens * Bf16Stride(m.k) * sizeof(uint16_t)) +
            RoundUp(tokens * outputs * sizeof(float)) + RoundUp(MatMulScratchBytes(m.k));
   }
 
@@ -101,13 +101,11 @@ struct MatMulOperands {
       for (size_t t = 0; t < tokens; ++t) QuantiseRow(x + t * m.k, args.act, t);
     }
     args.bf16_stride = Bf16Stride(m.k);
-    auto* bf16 = reinterpret_cast<uint16_t*>(take(2 * tokens * Bf16Stride(m.k) * sizeof(uint16_t)));
+    auto* bf16 = reinterpret_cast<uint16_t*>(take(tokens * Bf16Stride(m.k) * sizeof(uint16_t)));
     if (m.dots_bf16) {
       args.bf16 = bf16;
-      args.bf16_rest = bf16 + tokens * args.bf16_stride;
       for (size_t t = 0; t < tokens; ++t) {
-        uint16_t* const row = bf16 + t * args.bf16_stride;
-        RoundToBf16(x + t * m.k, m.k, row, row + tokens * args.bf16_stride);
+        RoundToBf16(x + t * m.k, m.k, bf16 + t * args.bf16_stride);
       }
     }
     const size_t part = worker % std::max<size_t>(1, m.rows / kRows) * kRows;

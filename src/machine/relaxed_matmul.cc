@@ -45,12 +45,10 @@ class Trial {
     args_.f32_stride = matrix.k;
     if (matrix.dots_bf16) {
       args_.bf16_stride = Bf16Stride(matrix.k);
-      rounded_.resize(2 * tokens * args_.bf16_stride);
+      rounded_.resize(tokens * args_.bf16_stride);
       args_.bf16 = rounded_.data();
-      args_.bf16_rest = rounded_.data() + tokens * args_.bf16_stride;
       for (size_t t = 0; t < tokens; ++t) {
-        uint16_t* const row = &rounded_[t * args_.bf16_stride];
-        RoundToBf16(&in_[t * matrix.k], matrix.k, row, row + tokens * args_.bf16_stride);
+        RoundToBf16(&in_[t * matrix.k], matrix.k, &rounded_[t * args_.bf16_stride]);
       }
     }
     args_.out = out_.data();

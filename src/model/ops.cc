@@ -57,10 +57,7 @@ void Multiply(Worker& worker, const Workspace& ws, const Weight& w, const Picked
   args.act = from.in.act;
   args.f32 = from.in.f32;
   args.f32_stride = from.in.k;
-  if (w.dots_bf16) {
-    args.bf16 = from.in.bf16;
-    args.bf16_rest = from.in.bf16_rest;
-  }
+  if (w.dots_bf16) args.bf16 = from.in.bf16;
   args.bf16_stride = from.in.bf16_stride();
   args.out = out;
   args.out_stride = stride;

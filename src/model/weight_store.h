@@ -28,7 +28,7 @@ const char* LoadModeName(LoadMode mode);  // "panels"
 
 // What matrices are multiplied with.
 //   kInt8         quantised ones with int8 as the recipe says, others with floats
-//   kInt8AndBf16  those of BF16 with bfloat16, and with AMX those of F16 with both parts of it:
+//   kInt8AndBf16  those of BF16 and, with AMX, of F16 with inputs rounded to bfloat16:
 //                 faster where the CPU multiplies pairs of it, with bytes of its own; on others the
 //                 tests' (BestActivations chooses)
 //   kF32          floats, with quantised rows decoded in place (slow): judges a model, not rounding

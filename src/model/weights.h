@@ -16,10 +16,9 @@ namespace sluice {
 struct InputForms {
   bool int8 = false;
   bool bf16 = false;
-  bool bf16_rest = false;  // and what rounding to it left
   explicit operator bool() const { return int8 || bf16; }
   friend InputForms operator|(InputForms a, InputForms b) {
-    return {a.int8 || b.int8, a.bf16 || b.bf16, a.bf16_rest || b.bf16_rest};
+    return {a.int8 || b.int8, a.bf16 || b.bf16};
   }
 };
 
@@ -34,11 +33,10 @@ struct Weight {
   const float* bias = nullptr;  // [experts][rows], or null
   bool exact = false;           // multiplied as decoded floats, whatever the format
 
-  bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16, in pairs, or both parts of them
+  bool dots_bf16 = false;  // multiplies inputs rounded to bfloat16
 
   InputForms Reads() const {
-    return {format && !exact && format->arithmetic == Arithmetic::kInt8, dots_bf16,
-            dots_bf16 && format->halves_bf16};
+    return {format && !exact && format->arithmetic == Arithmetic::kInt8, dots_bf16};
   }
 
   explicit operator bool() const { return format != nullptr; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "simd/amx.h"
 #include "simd/attention.h"
 #include "simd/matmul.h"
 
@@ -28,7 +27,6 @@ class Layout {
     Add(&b->f32, rows * k);
     Add(&b->act, ActBytes(rows, RoundUp(k, kActBlock)));
     Add(&b->bf16, rows * Bf16Stride(k));
-    if (HasAmx()) Add(&b->bf16_rest, rows * Bf16Stride(k));  // F16 weights read it there
   }
   size_t total() const { return total_; }
 
@@ -45,16 +43,12 @@ Input Input::Rows(size_t first, size_t count) const {
   in.f32 += first * k;
   if (act.q) in.act = ActRows(act, first, count);
   in.bf16 += first * bf16_stride();
-  if (bf16_rest) in.bf16_rest += first * bf16_stride();
   return in;
 }
 
 void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const {
   if (forms.int8) QuantisePart(values, act, t, begin, end);
-  if (forms.bf16) {
-    const size_t at = t * bf16_stride() + begin;
-    RoundToBf16(values, end - begin, bf16 + at, forms.bf16_rest ? bf16_rest + at : nullptr);
-  }
+  if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * bf16_stride() + begin);
 }
 
 Input InputBuffer::View(size_t rows, size_t k) const {
@@ -62,7 +56,6 @@ Input InputBuffer::View(size_t rows, size_t k) const {
   Input in;
   in.f32 = f32;
   in.bf16 = bf16;
-  in.bf16_rest = bf16_rest;
   in.rows = rows;
   in.k = k;
   if (k % kActBlock == 0) in.act = MakeActView(act, rows, k);

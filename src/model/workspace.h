@@ -27,7 +27,6 @@ struct Input {
   size_t rows = 0, k = 0;
   ActView act;               // storage present when k is a multiple of 32
   uint16_t* bf16 = nullptr;  // [rows][bf16_stride()]
-  uint16_t* bf16_rest = nullptr;
   float* row(size_t t) const { return f32 + t * k; }
   size_t bf16_stride() const { return Bf16Stride(k); }
   // Writes values [begin, end) of row t in these forms too; for int8, multiples of 32.
@@ -45,7 +44,6 @@ struct InputBuffer {
   float* f32 = nullptr;
   uint8_t* act = nullptr;
   uint16_t* bf16 = nullptr;
-  uint16_t* bf16_rest = nullptr;
   size_t max_rows = 0, max_k = 0;
   Input View(size_t rows, size_t k) const;
 };

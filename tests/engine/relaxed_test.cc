@@ -60,8 +60,9 @@ TEST_P(RelaxedTest, IsCloseToTheNormalKernels) {
           squares += std::pow(normal[t][i], 2);
         }
       }
-      // bfloat16 inputs, where the CPU has them, are off by 2^-9 in every product.
-      EXPECT_LT(std::sqrt(differences / squares), 0.02);
+      // bfloat16 inputs, where the CPU has them, are off by 2^-9 in every product, and a token may
+      // go to another expert.
+      EXPECT_LT(std::sqrt(differences / squares), GetParam().experts > 0 ? 0.06 : 0.02);
       // Other bytes are allowed and not certain: of k this short a library may make one chain too.
       EXPECT_EQ(note_.find("oneDNN from") != std::string::npos, OneDnn::Create(1) != nullptr)
           << note_;
