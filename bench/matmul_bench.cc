@@ -1,5 +1,6 @@
 // Kernel rates of every format: multiply-accumulates per second for 1 to 512
-// tokens, from panels and from GGUF rows, on one thread.
+// tokens, from panels and from GGUF rows, on one thread; "bf16": from panels with inputs rounded to
+// bfloat16, where the CPU multiplies those.
 //   matmul_bench --benchmark_filter='Q4_K/panels'
 // "l2": a matrix that stays in the L2 cache, so the kernel alone. "layer": one of a 1B
 // model, with quantising the inputs. "ram": past any cache, few tokens: GB/s of weights.
@@ -110,8 +111,16 @@ Buffer ToPanels(const Format& format, const Buffer& rows, size_t count, size_t k
   return panels;
 }
 
-void MatMulBench(benchmark::State& state, const Format& format, bool panels, const Shape& shape,
-                 size_t tokens) {
+struct Source {
+  const char* name;
+  bool panels, bf16;
+};
+constexpr Source kSources[] = {
+    {"panels", true, false}, {"rows", false, false}, {"bf16", true, true}};
+
+void MatMulBench(benchmark::State& state, const Format& format, const Source& source,
+                 const Shape& shape, size_t tokens) {
+  const bool panels = source.panels;
   Buffer weights = RandomRows(format, shape.rows, shape.k);
   if (panels) weights = ToPanels(format, weights, shape.rows, shape.k);
   std::vector<float> x(tokens * shape.k), out(tokens * shape.rows);
@@ -129,6 +138,12 @@ void MatMulBench(benchmark::State& state, const Format& format, bool panels, con
   args.act = MakeActView(act.get(), tokens, shape.k);
   args.f32 = x.data();
   args.f32_stride = shape.k;
+  args.bf16_stride = Bf16Stride(shape.k);
+  std::vector<uint16_t> bf16(tokens * args.bf16_stride);
+  if (source.bf16) args.bf16 = bf16.data();
+  for (size_t t = 0; source.bf16 && t < tokens; ++t) {
+    RoundToBf16(&x[t * shape.k], shape.k, &bf16[t * args.bf16_stride]);
+  }
   args.out = out.data();
   args.out_stride = shape.rows;
   args.scratch = scratch.get();
@@ -248,16 +263,17 @@ BENCHMARK(QuantiseBench);
 
 void RegisterAll() {
   for (const Format* format : Formats()) {
-    for (const bool panels : {true, false}) {
-      if (panels && format->panel_block_bytes == 0) continue;
-      if (format->block_values == 1) RegisterPrefill(*format, panels);
+    for (const Source& source : kSources) {
+      if (source.panels && format->panel_block_bytes == 0) continue;
+      if (source.bf16 && !MultipliesBf16(*format)) continue;
+      if (format->block_values == 1 && !source.bf16) RegisterPrefill(*format, source.panels);
       for (const Shape& shape : kShapes) {
         for (const size_t tokens : kTokens) {
           if (tokens < shape.least_tokens || tokens > shape.most_tokens) continue;
-          const std::string name = std::string(format->name) + (panels ? "/panels/" : "/rows/") +
+          const std::string name = std::string(format->name) + "/" + source.name + "/" +
                                    shape.name + "/" + std::to_string(tokens);
-          benchmark::RegisterBenchmark(name.c_str(), [=, &shape](benchmark::State& state) {
-            MatMulBench(state, *format, panels, shape, tokens);
+          benchmark::RegisterBenchmark(name.c_str(), [=, &shape, &source](benchmark::State& state) {
+            MatMulBench(state, *format, source, shape, tokens);
           });
         }
       }

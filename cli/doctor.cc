@@ -19,6 +19,7 @@
 #include "src/file/gguf.h"
 #include "src/file/panel_file.h"
 #include "src/file/panel_rows.h"
+#include "src/machine/bandwidth.h"
 #include "src/machine/checkup.h"
 #include "src/machine/checkup_probes.h"
 #include "src/machine/disk.h"
@@ -40,12 +41,16 @@ struct DoctorFlags {
   bool json = false, all = false, quick = false;
 };
 
-// The panels' map: whether it has large pages, and on which nodes it lies. Only when it is in
-// memory already; nothing is read from the disk for it.
+// Nothing is read from the disk for a finding.
+bool InMemory(const PanelFile& panels) {
+  return panels.ResidentBytes() >= panels.bytes() / 100 * 95;
+}
+
+// The panels' map: whether it has large pages, and on which nodes it lies.
 void LookAtPanels(const PanelFile& panels, ModelNeed* need) {
   need->panel_bytes = panels.bytes();
   need->panels_resident_bytes = panels.ResidentBytes();
-  if (*need->panels_resident_bytes < panels.bytes() / 100 * 95) return;
+  if (!InMemory(panels)) return;
   const MappedFile& file = panels.file();
   file.PreferHugePages(true);
   const std::span<const uint8_t> bytes = file.bytes();
@@ -144,6 +149,7 @@ boost::json::object MeasuredJson(const Measured& m) {
   add("clock_ghz", m.clock_ghz);
   add("read_gb_s", m.read_gb_s);
   if (m.read_bytes > 0) o["read_bytes"] = m.read_bytes;
+  add("panel_read_gb_s", m.panel_read_gb_s);
   add("huge_page_gain", m.huge_page_gain);
   add("target_gain", m.target_gain);
   if (m.idle) {
@@ -202,6 +208,18 @@ void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& 
               FindingsText(findings, style).c_str());
 }
 
+// GB/s of the pages that hold the panels, if they are in memory.
+std::optional<double> PanelReadRate(ThreadTeam& team, const std::string& model) {
+  constexpr double kSeconds = 0.2;
+  const Result<std::unique_ptr<Gguf>> gguf = Gguf::Open(model);
+  if (!gguf.ok()) return std::nullopt;
+  const Result<std::unique_ptr<PanelFile>> panels = PanelFile::Open(**gguf);
+  if (!panels.ok() || !InMemory(**panels)) return std::nullopt;
+  const MappedFile& file = (*panels)->file();
+  file.PreferHugePages(true);
+  return MeasureReadBandwidth(team, file.bytes().data(), file.bytes().size(), kSeconds);
+}
+
 // On a thread of its own: a team binds the thread that leads it, and the checks ask what the
 // process as it was started may use.
 Status MeasureAside(const std::string& model, Measured* measured) {
@@ -213,6 +231,7 @@ Status MeasureAside(const std::string& model, Measured* measured) {
     status = team.ok() ? Status() : team.status();
     if (team.ok()) {
       *measured = MeasureForCheckup(**team, work.ok() ? work->WeightBytesPerToken() : 0);
+      if (work.ok()) measured->panel_read_gb_s = PanelReadRate(**team, model);
     }
   }).join();
   return status;

@@ -12,14 +12,14 @@ namespace sluice {
 namespace {
 
 constexpr Check kChecks[] = {
-    CheckGovernor,   CheckBoost,         CheckClock,         CheckThermal,
-    CheckQuota,      CheckThrottling,    CheckAffinity,      CheckSmt,
-    CheckCoreKinds,  CheckLoad,          CheckSteal,         CheckSimdTarget,
-    CheckHiddenIsa,  CheckHugePages,     CheckPanelPages,    CheckReservedPages,
-    CheckSwap,       CheckMemory,        CheckMemoryLimit,   CheckMemoryPressure,
-    CheckOvercommit, CheckNumaBalancing, CheckNumaPlacement, CheckLockedMemory,
-    CheckOpenFiles,  CheckMapCount,      CheckModelDisk,     CheckCacheFolder,
-    CheckCacheRoom,  CheckFirstLoad,
+    CheckGovernor,       CheckBoost,      CheckClock,         CheckThermal,
+    CheckQuota,          CheckThrottling, CheckAffinity,      CheckSmt,
+    CheckCoreKinds,      CheckLoad,       CheckSteal,         CheckSimdTarget,
+    CheckHiddenIsa,      CheckHugePages,  CheckPanelPages,    CheckPanelMemory,
+    CheckReservedPages,  CheckSwap,       CheckMemory,        CheckMemoryLimit,
+    CheckMemoryPressure, CheckOvercommit, CheckNumaBalancing, CheckNumaPlacement,
+    CheckLockedMemory,   CheckOpenFiles,  CheckMapCount,      CheckModelDisk,
+    CheckCacheFolder,    CheckCacheRoom,  CheckFirstLoad,
 };
 
 // Percentages are compared with each other, whatever they are of.

@@ -73,12 +73,13 @@ struct IdleWindow {
 // nullopt: was not measured.
 struct Measured {
   std::optional<IdleWindow> idle;
-  std::optional<double> clock_ghz;       // of busy cores
-  std::optional<double> read_gb_s;       // all threads
-  uint64_t read_bytes = 0;               // so many, again and again; 0: from memory
-  std::optional<double> huge_page_gain;  // reading from 2 MB pages against 4 KB pages: 1.1 is 10 %
-  std::optional<double> target_gain;     // Q4_0 product on the best SIMD target against the chosen
-  uint64_t thermal_events = 0;           // while it was measured
+  std::optional<double> clock_ghz;        // of busy cores
+  std::optional<double> read_gb_s;        // all threads
+  uint64_t read_bytes = 0;                // so many, again and again; 0: from memory
+  std::optional<double> panel_read_gb_s;  // the pages that hold a model's panels
+  std::optional<double> huge_page_gain;   // reading from 2 MB pages against 4 KB pages: 1.1 is 10 %
+  std::optional<double> target_gain;      // Q4_0 product on the best SIMD target against the chosen
+  uint64_t thermal_events = 0;            // while it was measured
 };
 
 struct SimdFacts {

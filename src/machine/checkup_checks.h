@@ -32,6 +32,7 @@ Finding CheckHiddenIsa(const CheckupInput& in);
 // checkup_memory.cc
 Finding CheckHugePages(const CheckupInput& in);
 Finding CheckPanelPages(const CheckupInput& in);
+Finding CheckPanelMemory(const CheckupInput& in);
 Finding CheckReservedPages(const CheckupInput& in);
 Finding CheckSwap(const CheckupInput& in);
 Finding CheckMemory(const CheckupInput& in);

@@ -13,6 +13,7 @@ constexpr char kHugeEnabled[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kNodes[] = "/sys/devices/system/node/";
 constexpr uint64_t kProgramMib = 256;
 constexpr double kLowMemory = 0.1;    // of all memory
+constexpr double kSlowMemory = 0.8;   // of the rate of other memory
 constexpr double kHugeGain = 1.05;    // below, 2 MB pages do not matter here
 constexpr double kLosingGain = 0.95;  // below, sluice takes small pages by itself
 constexpr double kPressureNote = 1, kPressureWarning = 10;  // % of time, PSI
@@ -106,6 +107,24 @@ Finding CheckPanelPages(const CheckupInput& in) {
           {"sluice run --huge-pages on (a copy in memory)",
            "a file system with large folios under the cache folder: xfs, or ext4 from Linux 6.16 "
            "on; then delete the panels, they are written anew"}};
+}
+
+// Not all memory of a virtual machine is of one kind: its host may hold a part in small pages or on
+// another node, which nothing here shows but the time it takes.
+Finding CheckPanelMemory(const CheckupInput& in) {
+  const char* const name = "panel memory";
+  if (!in.model || !in.model->panels_resident_bytes) return Ok(name, "no panels yet");
+  const auto panels = in.measured.panel_read_gb_s, others = in.measured.read_gb_s;
+  if (!panels || !others) return Ok(name, "not measured");
+  const double share = *panels / *others;
+  if (share >= kSlowMemory) return Ok(name, Printf("the panels read at %.1f GB/s", *panels));
+  return {name,
+          Severity::kWarning,
+          Printf("the pages that hold the panels read at %.1f GB/s, others at %.1f GB/s", *panels,
+                 *others),
+          Measure(100 * (1 - share), CostUnit::kDecode, "both read here and now"),
+          {"sluice run --weights repack (panels in other memory)",
+           "delete the panels when memory is free; they are written anew"}};
 }
 
 Finding CheckReservedPages(const CheckupInput& in) {

@@ -271,6 +271,17 @@ TEST_F(CheckupTest, PanelsInSmallPages) {
   EXPECT_TRUE(Bad().empty());
 }
 
+TEST_F(CheckupTest, PanelsInSlowMemory) {
+  Model();
+  in_.measured.read_gb_s = 35;
+  in_.measured.panel_read_gb_s = 31;
+  EXPECT_TRUE(Bad().empty());
+  in_.measured.panel_read_gb_s = 21;
+  ExpectCost(Only("panel memory", Severity::kWarning), 40, CostUnit::kDecode, true);
+  in_.measured.read_gb_s.reset();
+  EXPECT_TRUE(Bad().empty());
+}
+
 TEST_F(CheckupTest, ReservedHugePages) {
   machine_.Memory(64000000, 50000000,
                   "SwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Free: 1000\nHugepagesize: 2048 kB\n");
