@@ -16,9 +16,10 @@
 
 namespace sluice {
 
-// Rows of a matrix product from which AMX is used. Xeon, GMAC/s of a layer with VNNI and AMX: Q4_0,
-// 64 tokens 220 and 224, 512 tokens 195 and 220; Q4_K 216 and 199, 191 and 196.
-constexpr size_t kAmxRows = 96;
+// Rows of a matrix product from which AMX is used. 1B on the Xeon, two threads, tok/s of prefill
+// with VNNI and with AMX: Q4_0 of 56 tokens 410 and 392, of 64 419 and 464, of 80 431 and 505;
+// Q4_K_M 401 and 362, 417 and 419, 399 and 406; Q6_K 283 and 237, 299 and 290, 312 and 315.
+constexpr size_t kAmxRows = 64;
 
 // The first call asks Linux for the 8 KB of state that tiles add to every thread that uses them.
 bool HasAmx();

@@ -245,7 +245,7 @@ TEST_P(MatMulTest, EqualsTheDefinitionForAChunk) {
   const Problem long_chunk(*GetParam(), 16, 256, 530, false);
   const Problem long_rows(*GetParam(), 37, 4864, 97, false);
   ForEachTarget([&] {
-    for (const size_t tokens : {96, 102, 112, 119}) {
+    for (const size_t tokens : {64, 70, 96, 102, 112, 119}) {
       problem.CheckBoth(0, 53, FirstTokens(tokens), false);
     }
     problem.CheckBoth(16, 41, FirstTokens(119), false);
