@@ -58,8 +58,9 @@ inline bool InAmxTiles(const MatMulArgs& args) {
   return args.act.tile_q != nullptr && args.tokens >= kAmxRows && args.token_rows == nullptr;
 }
 
-// AMD's Zen 4, which shares a target with Zen 5 and differs in how it likes to be fed.
-bool IsZen4();
+// AMD's Zen to Zen 4, which share targets with Zen 5 and with Intel's CPUs and differ in how they
+// like to be fed.
+bool IsZenBefore5();
 
 // One chunk of k for all tokens, for up to 32 rows.
 struct ByteTileArgs {

@@ -329,16 +329,15 @@ MatMulScratch LayOut(uint8_t* scratch) {
           reinterpret_cast<MinUnitSub*>(scratch + kMinsAt)};
 }
 
-bool IsZen4() {
+bool IsZenBefore5() {
 #if defined(__x86_64__)
-  // Family 25 is Zen 3 and Zen 4; asked only where there is AVX-512, which Zen 3 has not.
   static const bool is = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     constexpr unsigned kAuth = 0x68747541;  // of "AuthenticAMD"
     if (!__get_cpuid(0, &a, &b, &c, &d) || b != kAuth || !__get_cpuid(1, &a, &b, &c, &d))
       return false;
     const unsigned family = (a >> 8 & 15) + (a >> 20 & 255);
-    return family == 25;
+    return family == 23 || family == 25;  // Zen and Zen 2; Zen 3 and Zen 4
   }();
   return is;
 #else

@@ -26,8 +26,8 @@ using ToPanel = void (*)(const uint8_t* const rows[kPanelRows], size_t blocks, u
 
 // Most tokens a panel kernel takes at once. AVX2: 5 and more spill; 8 run as 4 + 4.
 constexpr size_t kMaxTokens = kWide ? 8 : 4;
-// Most tokens for two panels at once: 8 integer and up to 16 float sums.
-constexpr size_t kTwoPanelTokens = 4;
+// Most tokens for two panels at once, on x86: 8 integer and up to 16 float sums.
+constexpr size_t kTwoPanelTokens = kWide ? 4 : 1;
 // Up to here unpacking in registers again and again costs less than expanding to bytes, which waits
 // for memory and cannot be hidden behind few products. 1B Q4_K_M on Zen 5, tok/s of a step of so
 // many sequences, expanded and not: AVX-512 16 tokens 222 and 368, 48 tokens 346 and 415, 64 tokens
@@ -105,7 +105,9 @@ HWY_INLINE void FewTokens(const MatMulArgs& args, const typename C::Block* w, si
 
 // Tokens from panels, two of those at once: what is loaded of a token serves both, and two streams
 // are under way. Xeon with AMX, one thread, one token, GB/s from memory with one and with two: Q4_0
-// 15.2 and 18.3, Q8_0 14.0 and 15.8, Q6_K 13.1 and 14.2, Q4_K 15.7 and 16.5.
+// 15.2 and 18.3, Q8_0 14.0 and 15.8, Q6_K 13.1 and 14.2, Q4_K 15.7 and 16.5; running AVX2, two
+// threads, 1B, tok/s: Q4_0 33.6 and 38.3, Q4_K_M 32.6 and 36.8, Q6_K 24.7 and 28.5, Q8_0 21.0
+// and 24.0. Not measured on Zen to Zen 4, which keep to one.
 template <class C, size_t T>
 void TwoPanelsAtOnce(const MatMulArgs& args, const PanelSource<C>& source) {
   if constexpr (T > 1) {
@@ -130,8 +132,8 @@ void TwoPanelsAtOnce(const MatMulArgs& args, const PanelSource<C>& source) {
 
 template <class C>
 void MatMulFew(const MatMulArgs& args, const PanelSource<C>& source) {
-  if constexpr (kWide) {
-    if (args.panels && args.tokens <= kTwoPanelTokens && PrefetchForOne()) {
+  if constexpr (HWY_ARCH_X86) {
+    if (args.panels && args.tokens <= kTwoPanelTokens && !IsZenBefore5()) {
       return TwoPanelsAtOnce<C, kTwoPanelTokens>(args, source);
     }
   }

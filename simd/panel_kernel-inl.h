@@ -151,7 +151,7 @@ constexpr size_t kPanelPrefetch = HWY_TARGET == HWY_AVX2        ? 2048
 // Q4_0 46 and 58, Q4_K_M 50 and 56, Q6_K 36 and 45 (4096 ahead the same).
 HWY_INLINE bool PrefetchForOne() {
 #if HWY_TARGET == HWY_AVX3_ZEN4
-  return !IsZen4();
+  return !IsZenBefore5();  // of which only Zen 4 has AVX-512
 #else
   return HWY_ARCH_X86 != 0;
 #endif
