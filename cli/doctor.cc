@@ -208,8 +208,10 @@ void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& 
               FindingsText(findings, style).c_str());
 }
 
-// GB/s of the pages that hold the panels, if they are in memory.
-std::optional<double> PanelReadRate(ThreadTeam& team, const std::string& model) {
+// GB/s of the pages that hold the panels, if they are in memory: of as many bytes as the probe beside
+// it reads, so that caches help both alike.
+std::optional<double> PanelReadRate(ThreadTeam& team, const std::string& model,
+                                    uint64_t read_bytes) {
   constexpr double kSeconds = 0.2;
   const Result<std::unique_ptr<Gguf>> gguf = Gguf::Open(model);
   if (!gguf.ok()) return std::nullopt;
@@ -217,7 +219,8 @@ std::optional<double> PanelReadRate(ThreadTeam& team, const std::string& model) 
   if (!panels.ok() || !InMemory(**panels)) return std::nullopt;
   const MappedFile& file = (*panels)->file();
   file.PreferHugePages(true);
-  return MeasureReadBandwidth(team, file.bytes().data(), file.bytes().size(), kSeconds);
+  const size_t bytes = std::min<size_t>(file.bytes().size(), ReadProbeBytes(read_bytes));
+  return MeasureReadBandwidth(team, file.bytes().data(), bytes, kSeconds);
 }
 
 // On a thread of its own: a team binds the thread that leads it, and the checks ask what the
@@ -230,8 +233,9 @@ Status MeasureAside(const std::string& model, Measured* measured) {
     const Result<std::unique_ptr<ThreadTeam>> team = ThreadTeam::Create(0);
     status = team.ok() ? Status() : team.status();
     if (team.ok()) {
-      *measured = MeasureForCheckup(**team, work.ok() ? work->WeightBytesPerToken() : 0);
-      if (work.ok()) measured->panel_read_gb_s = PanelReadRate(**team, model);
+      const uint64_t read_bytes = work.ok() ? work->WeightBytesPerToken() : 0;
+      *measured = MeasureForCheckup(**team, read_bytes);
+      if (work.ok()) measured->panel_read_gb_s = PanelReadRate(**team, model, read_bytes);
     }
   }).join();
   return status;
