@@ -208,8 +208,8 @@ void Print(const DoctorFlags& flags, const CheckupInput& in, const std::string& 
               FindingsText(findings, style).c_str());
 }
 
-// GB/s of the pages that hold the panels, if they are in memory: of as many bytes as the probe beside
-// it reads, so that caches help both alike.
+// GB/s of the pages that hold the panels, if they are in memory: of as many bytes as the probe
+// beside it reads, so that caches help both alike.
 std::optional<double> PanelReadRate(ThreadTeam& team, const std::string& model,
                                     uint64_t read_bytes) {
   constexpr double kSeconds = 0.2;
