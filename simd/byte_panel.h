@@ -58,6 +58,12 @@ inline bool InAmxTiles(const MatMulArgs& args) {
   return args.act.tile_q != nullptr && args.tokens >= kAmxRows && args.token_rows == nullptr;
 }
 
+// How many of so many tokens do then. A last tile of 16 that has few costs more than VNNI.
+inline size_t AmxTokens(size_t tokens) {
+  constexpr size_t kTooFew = 6;
+  return tokens % 16 > kTooFew ? tokens : tokens / 16 * 16;
+}
+
 // AMD's Zen to Zen 4, which share targets with Zen 5 and with Intel's CPUs and differ in how they
 // like to be fed.
 bool IsZenBefore5();
@@ -71,6 +77,7 @@ struct ByteTileArgs {
   size_t row = 0;                         // first of the 32 output rows
   size_t unit_begin = 0, unit_count = 0;  // of k / 32
   const ByteUnit* units;                  // [kTilePanels][chunk_units]
+  bool signed_codes = false;              // less `zero` already, as AMX wants them
   size_t chunk_units;                     // kChunkUnits or kAmxChunkUnits
   const MinUnit* mins;                    // [kTilePanels][k / 32]: subtracted with the last chunk
   // Memory that the next chunk will be expanded from, brought to L2 beside the products.

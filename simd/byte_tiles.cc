@@ -163,9 +163,6 @@ void EveryToken(const ByteTileArgs& tile, size_t first, size_t valid) {
 }
 
 #if SLUICE_AMX_TILES
-// Up to here a last tile of 16 that is not full costs more than VNNI.
-constexpr size_t kTooFewForAmx = 6;
-
 // Sums of a group of tokens, side by side: rows of a long output are often a power of two apart,
 // and 16 of them would share one set of the caches (512 tokens: 320 GMAC/s with the output, 460
 // so).
@@ -184,11 +181,12 @@ template <class Unit>
 HWY_INLINE void AmxPanels(const ByteTileArgs& tile, const Unit* units, size_t stride, size_t u,
                           size_t n, size_t first, size_t count, size_t valid, const AmxSums& sums) {
   const ActView& act = tile.args->act;
+  const bool from_zero = tile.unit_begin + u == 0;
   for (size_t t = 0; t < count; t += 16) {
     const size_t at = ((first + t) / 16 * (act.k / kActBlock) + tile.unit_begin + u) * 16;
     for (size_t v = 0; v * kPanelRows < valid; ++v) {
       AmxKernel<Unit>(units + v * stride, n, act.tile_q + at * kActBlock, act.tile_scale + at)
-          .Run(sums.at + t * sums.stride + v * kPanelRows, sums.stride);
+          .Run(sums.at + t * sums.stride + v * kPanelRows, sums.stride, from_zero);
     }
     if (first == 0 && u == 0) AskForNext(tile, t / 16, (count + 15) / 16);
   }
@@ -221,12 +219,11 @@ HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t c
   AmxSums sums;
   sums.at = in_place ? out : sums.own[0];
   sums.stride = in_place ? args.out_stride : kTileRows;
-  for (size_t t = 0; t < (count + 15) / 16 * 16; ++t) {
-    if (tile.unit_begin == 0 || t >= count) {
-      std::fill_n(sums.at + t * sums.stride, kTileRows, 0.0f);
-    } else if (!in_place) {
+  if (tile.unit_begin > 0 && !in_place) {
+    for (size_t t = 0; t < count; ++t) {
       std::copy_n(out + t * args.out_stride, valid, sums.own[t]);
     }
+    for (size_t t = count; t % 16 != 0; ++t) std::fill_n(sums.own[t], kTileRows, 0.0f);
   }
   if constexpr (C::kSub16) {
     AmxSplit<C>(tile, first, count, valid, sums);
@@ -253,10 +250,9 @@ HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t c
 // All tokens: those of a last tile with few by VNNI, which reads the codes before they are turned.
 template <class C>
 void AmxAllTokens(const ByteTileArgs& tile, size_t valid) {
-  const size_t rest = tile.args->tokens % 16;
-  const size_t tokens = tile.args->tokens - (rest <= kTooFewForAmx ? rest : 0);
+  const size_t tokens = AmxTokens(tile.args->tokens);
   EveryToken<C, false>(tile, tokens, valid);
-  if constexpr (!C::kSub16) {
+  if (!C::kSub16 && !tile.signed_codes) {
     auto* const units = reinterpret_cast<ByteUnit*>(LayOut(tile.args->scratch).units);
     for (size_t v = 0; v * kPanelRows < valid; ++v) {
       for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * tile.chunk_units + u]);

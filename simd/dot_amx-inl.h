@@ -42,7 +42,8 @@ inline AmxShape ByteShape() {
   return shape;
 }
 
-// Codes to signed bytes, in place, once for all tokens.
+// Codes to signed bytes, in place, once for all tokens. Where none needs them as they are, Expand
+// does so (1 % of prefill).
 template <class C>
 HWY_INLINE void SignedCodes(ByteUnit& unit) {
   if constexpr (C::kZero == 0) return;
@@ -89,11 +90,13 @@ class AmxKernel {
   AmxKernel(const Unit* units, size_t count, const int8_t* tokens, const float* scales)
       : units_(units), count_(count), tokens_(tokens), scales_(scales) {}
 
-  // Adds to f[token][16 rows].
-  HWY_NOINLINE void Run(float* f, size_t stride) {
+  // Adds to f[token][16 rows]; from_zero: writes it.
+  HWY_NOINLINE void Run(float* f, size_t stride, bool from_zero) {
     VF sum[16];
     SLUICE_UNROLL
-    for (size_t t = 0; t < 16; ++t) sum[t] = hn::LoadU(DF(), f + t * stride);
+    for (size_t t = 0; t < 16; ++t) {
+      sum[t] = from_zero ? hn::Zero(DF()) : hn::LoadU(DF(), f + t * stride);
+    }
     if constexpr (kOfParts == 1) {
       Load<0>(0);
       Load<1>(1);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "simd/amx_tiles-inl.h"
 #include "simd/byte_panel.h"
 #include "simd/panel_kernel-inl.h"
 #include "simd/row_kernel-inl.h"
@@ -163,22 +164,27 @@ void MatMulFew(const MatMulArgs& args, const PanelSource<C>& source) {
 
 // ---- many tokens --------------------------------------------------------------------------------
 
-// Codes, scales and minimums of `blocks` blocks as units. `Unit`: ByteUnit or ByteUnitSub.
-template <class C, class Unit>
+// Codes, or signed bytes, scales and minimums of `blocks` blocks as units. `Unit`: ByteUnit or
+// ByteUnitSub.
+template <class C, class Unit, bool kSigned>
 HWY_NOINLINE void Expand(const typename C::Block* w, size_t blocks, Unit* HWY_RESTRICT units,
                          MinUnit* HWY_RESTRICT mins) {
   for (size_t i = 0; i < blocks; ++i, ++w) {
     for (size_t unit = 0; unit < C::kUnits; ++unit, ++units) {
       for (size_t row = 0; row < kPanelRows; row += kLanes) {
         const size_t at = 4 * row;
-        hn::Store(C::template Codes<0>(*w, unit, at), D8(), units->u[0] + at);
-        hn::Store(C::template Codes<1>(*w, unit, at), D8(), units->u[1] + at);
-        hn::Store(C::template Codes<2>(*w, unit, at), D8(), units->u[2] + at);
-        hn::Store(C::template Codes<3>(*w, unit, at), D8(), units->u[3] + at);
-        hn::Store(C::template Codes<4>(*w, unit, at), D8(), units->u[4] + at);
-        hn::Store(C::template Codes<5>(*w, unit, at), D8(), units->u[5] + at);
-        hn::Store(C::template Codes<6>(*w, unit, at), D8(), units->u[6] + at);
-        hn::Store(C::template Codes<7>(*w, unit, at), D8(), units->u[7] + at);
+        const auto put = [&](VU8 codes, size_t group) HWY_ATTR {
+          if constexpr (kSigned) codes = hn::Sub(codes, hn::Set(D8(), C::kZero));
+          hn::Store(codes, D8(), units->u[group] + at);
+        };
+        put(C::template Codes<0>(*w, unit, at), 0);
+        put(C::template Codes<1>(*w, unit, at), 1);
+        put(C::template Codes<2>(*w, unit, at), 2);
+        put(C::template Codes<3>(*w, unit, at), 3);
+        put(C::template Codes<4>(*w, unit, at), 4);
+        put(C::template Codes<5>(*w, unit, at), 5);
+        put(C::template Codes<6>(*w, unit, at), 6);
+        put(C::template Codes<7>(*w, unit, at), 7);
         hn::Store(C::Scale(*w, unit, row), DF(), units->scale + row);
         if constexpr (C::kSub16) {
           for (size_t h = 0; h < 2; ++h) {
@@ -196,6 +202,12 @@ template <class C>
 void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
                 const MatMulScratch& scratch) {
   using Unit = hwy::If<C::kSub16, ByteUnitSub, ByteUnit>;
+  auto* expand = Expand<C, Unit, false>;
+  bool signed_codes = false;
+  if constexpr (SLUICE_AMX_TILES && !C::kSub16 && C::kZero != 0) {
+    signed_codes = InAmxTiles(args) && AmxTokens(args.tokens) == args.tokens;
+    if (signed_codes) expand = Expand<C, Unit, true>;
+  }
   const bool long_chunks = InAmxTiles(args) && args.panels && !C::kSub16;
   const size_t chunk_units = long_chunks ? kAmxChunkUnits : kChunkUnits;
   const size_t chunk_blocks = chunk_units / C::kUnits;
@@ -208,6 +220,7 @@ void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
                     .sub16 = C::kSub16,
                     .has_min = C::kHasMin,
                     .units = units,
+                    .signed_codes = signed_codes,
                     .chunk_units = chunk_units,
                     .mins = mins};
   for (tile.row = args.row_begin; tile.row < args.row_end; tile.row += kTileRows) {
@@ -218,8 +231,8 @@ void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
       for (size_t v = 0; v < kTilePanels; ++v) {
         const size_t row = tile.row + v * kPanelRows;
         if (row >= args.row_end) break;
-        Expand<C>(source.Get(row, first, count), count, units + v * chunk_units,
-                  mins + v * all_units + tile.unit_begin);
+        expand(source.Get(row, first, count), count, units + v * chunk_units,
+               mins + v * all_units + tile.unit_begin);
       }
       source.Next(tile.row, first + count, chunk_blocks, &tile);
       RunByteTiles(tile);

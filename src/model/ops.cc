@@ -8,6 +8,7 @@
 
 #include "quant/generic_matmul.h"
 #include "simd/attention.h"
+#include "simd/prefetch.h"
 #include "simd/vector_ops.h"
 #include "src/base/check.h"
 #include "src/machine/relaxed_matmul.h"
@@ -17,6 +18,11 @@
 namespace sluice {
 
 namespace {
+
+// What one tile writes lies rows apart, which no hardware foresees: so many rows ahead it is asked
+// for. 1B Q4_0, two threads of a Xeon, prefill with none, 3, 6 and 12: 571, 586, 589, 587 tok/s
+// (the same lines asked for to read: a third less of the gain).
+constexpr size_t kRowsAhead = 6;
 
 // Calls fn(segment, row) for each of rows [begin, end), in order.
 template <class F>
@@ -99,7 +105,9 @@ void MultiplyTiles(Worker& worker, const Workspace& ws, const Weight& w, const P
     const size_t n = std::min(tile, last - first);
     Multiply(worker, ws, w.Rows(first, n), from, copy, n);
     for (size_t t = 0; t < from.count; ++t) {
-      std::copy_n(copy + t * n, n, out + t * stride + first);
+      float* const to = out + t * stride + first;
+      if (t + kRowsAhead < from.count) PrefetchToWrite(to + kRowsAhead * stride, n * sizeof(float));
+      std::copy_n(copy + t * n, n, to);
     }
   }
 }
@@ -242,6 +250,9 @@ void GateUpTile(Pass& pass, const MlpHalf& mlp, const PickedRows& from, size_t f
     const size_t t = first_hidden + i;
     float* const act = gated ? gate + i * n : up + i * n;
     float* const out = floats ? hidden.row(t) + first : act;
+    if (i + kRowsAhead < from.count) {
+      hidden.PrefetchToFill(mlp.forms, t + kRowsAhead, first, first + n);
+    }
     ActivationFor(pass.config.gate, act, gated ? up + i * n : nullptr, n, out);
     hidden.Fill(mlp.forms, t, first, first + n, out);
   }
@@ -435,6 +446,12 @@ class TaskAttention {
     args_.shape = kv.shape();
     args_.ring_pages = kv.ring_pages(layer_);
     args_.pages = kv.pages(layer_, task.kv_head);
+    // Asked for beside the attention's work: 589 -> 604 tok/s there.
+    const size_t begin = task.head * c.value_dim, end = task.head_end * c.value_dim;
+    for (size_t t = task.row; t < task.row_end; ++t) {
+      PrefetchToWrite(out_.row(t) + begin, (end - begin) * sizeof(float));
+      out_.PrefetchToFill(forms_, t, begin, end);
+    }
   }
   void FillSlices(const AttentionTask& task) const {
     const size_t dim = pass_.config.value_dim;

@@ -4,6 +4,7 @@
 
 #include "simd/attention.h"
 #include "simd/matmul.h"
+#include "simd/prefetch.h"
 
 namespace sluice {
 
@@ -49,6 +50,21 @@ Input Input::Rows(size_t first, size_t count) const {
 void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const {
   if (forms.int8) QuantisePart(values, act, t, begin, end);
   if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * bf16_stride() + begin);
+}
+
+void Input::PrefetchToFill(InputForms forms, size_t t, size_t begin, size_t end) const {
+  if (forms.int8 && act.q) {
+    PrefetchToWrite(act.q + t * k + begin, end - begin);
+    const size_t at = (t * k + begin) / kActBlock, n = (end - begin) / kActBlock;
+    PrefetchToWrite(act.scale + at, n * sizeof(float));
+    PrefetchToWrite(act.scaled_sum + at, n * sizeof(float));
+    PrefetchToWrite(act.neg_sum + at, n * sizeof(int32_t));
+    PrefetchToWrite(act.neg_pair + 2 * at, n * 2 * sizeof(int32_t));
+    PrefetchToWrite(act.sum16 + 2 * at, n * 2 * sizeof(int16_t));
+  }
+  if (forms.bf16) {
+    PrefetchToWrite(bf16 + t * bf16_stride() + begin, (end - begin) * sizeof(*bf16));
+  }
 }
 
 Input InputBuffer::View(size_t rows, size_t k) const {

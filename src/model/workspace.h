@@ -36,6 +36,8 @@ struct Input {
   void Fill(InputForms forms, size_t t) const { Fill(forms, t, 0, k); }
   // From values[end - begin] elsewhere; the row's floats stay as they are.
   void Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const;
+  // Asks the caches for what such a Fill() will write.
+  void PrefetchToFill(InputForms forms, size_t t, size_t begin, size_t end) const;
   Input Rows(size_t first, size_t count) const;  // a part of the rows
 };
 
