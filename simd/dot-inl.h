@@ -7,7 +7,8 @@
 //   Start once per token and half (16 k), Begin, 4 x Dot, End and Finish per accumulator.
 // Any order of integer adds is exact, so the policies need not agree on one.
 //
-//   x86 with VNNI     vpdpbusd, accumulator starts at -zero * sum(a)
+//   x86 with VNNI     vpdpbusd, accumulator starts at -zero * sum(a); AVX2 has it on some CPUs
+//                     (avx_vnni.h), for the codecs wrapped in WithVnni
 //   x86 with maddubs  int16 lanes start at -zero * sum(own k), wrap-around is exact as the true
 //   sums fit;
 //                     8-bit codes: maddubs(|w|, sign(a, w)), which cannot saturate as |a| <= 127
@@ -26,6 +27,7 @@
 
 #include "hwy/highway.h"
 #include "simd/activations.h"
+#include "simd/avx_vnni.h"
 
 // Full unrolling of a loop with constant bounds: accumulator arrays must become registers.
 #undef SLUICE_UNROLL
@@ -45,6 +47,9 @@
 #else
 #define SLUICE_PIN(v) ((void)0)
 #endif
+
+#undef SLUICE_AVX_VNNI
+#define SLUICE_AVX_VNNI (HWY_ARCH_X86_64 && HWY_TARGET == HWY_AVX2)
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice {
@@ -120,10 +125,18 @@ HWY_INLINE V TimesZero(D d, V v) {
 // `dup`: an int16 sub-scale in both halves of each 32-bit lane.
 HWY_INLINE VI32 Wide(VI16 dup) { return hn::ShiftRight<16>(hn::BitCast(D32(), dup)); }
 
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+// A codec whose products are those of AVX-VNNI.
+template <class C>
+struct WithVnni : C {};
+template <class C>
+constexpr bool kWithVnni = false;
+template <class C>
+constexpr bool kWithVnni<WithVnni<C>> = true;
+
+#if HWY_ARCH_X86 && (HWY_TARGET <= HWY_AVX3_DL || SLUICE_AVX_VNNI)
 
 template <class C>
-struct Dot {
+struct VnniDot {
   using W = VU8;
   // Sub-scales multiply as floats, exact below 2^24 (Q6_K: 2 * 16 * 32 * 127 * 128); vpmulld lost
   // 15 %.
@@ -155,8 +168,12 @@ struct Dot {
     if (kHalf == 0 || C::kSub16) acc.x = start;
   }
   static HWY_INLINE void Multiply(Acc& acc, W w, VI8 a) {
+#if SLUICE_AVX_VNNI
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc.x.raw) : "x"(w.raw), "x"(a.raw));
+#else
     acc.x = hn::SumOfMulQuadAccumulate(D32(), w, a, acc.x);
     SLUICE_PIN(acc.x);
+#endif
   }
   template <size_t kHalf>
   static HWY_INLINE void End(Acc& acc, VF sub) {
@@ -170,10 +187,17 @@ struct Dot {
   }
 };
 
+#endif
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+
+template <class C>
+using Dot = VnniDot<C>;
+
 #elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
 
 template <class C>
-struct Dot {
+struct MaddubsDot {
   // A 16-bit lane sums 2 products per group: 8 groups if they cannot overflow, else 4 and a fold.
   static constexpr int kLargest =
       C::kMaxCode - C::kZero > C::kZero ? C::kMaxCode - C::kZero : C::kZero;
@@ -265,6 +289,14 @@ struct Dot {
 #endif
   }
 };
+
+#if SLUICE_AVX_VNNI
+template <class C>
+using Dot = hwy::If<kWithVnni<C>, VnniDot<C>, MaddubsDot<C>>;
+#else
+template <class C>
+using Dot = MaddubsDot<C>;
+#endif
 
 #else
 

@@ -248,6 +248,11 @@ void MatMulFormat(const MatMulArgs& args, ToPanel to_panel) {
   const MatMulScratch scratch = LayOut(args.scratch);
   const PanelSource<C> source(args, to_panel, scratch.panel);
   if (args.tokens <= kFewTokens) {
+#if SLUICE_AVX_VNNI
+    if (UsesAvxVnni()) {
+      return MatMulFew(args, PanelSource<WithVnni<C>>(args, to_panel, scratch.panel));
+    }
+#endif
     MatMulFew(args, source);
   } else {
     MatMulMany(args, source, scratch);

@@ -5,11 +5,14 @@
 
 #include "hwy/highway.h"
 #include "hwy/targets.h"
+#include "simd/avx_vnni.h"
 
 namespace sluice {
 namespace {
 
 constexpr int64_t kCompiled = HWY_TARGETS;
+// AVX2 with AVX-VNNI, of which Highway makes no target.
+constexpr char kAvx2Vnni[] = "AVX2_VNNI";
 
 // Better targets have lower bits.
 int64_t Best(int64_t targets) { return targets & -targets; }
@@ -22,9 +25,18 @@ int64_t UsableBits() {
   return usable;
 }
 
+std::string NameOf(int64_t target, bool vnni) {
+  return target == HWY_AVX2 && vnni ? kAvx2Vnni : hwy::TargetName(target);
+}
+
+// Names of `targets`, best first.
 std::vector<std::string> Names(int64_t targets) {
   std::vector<std::string> names;
-  for (; targets != 0; targets &= targets - 1) names.push_back(hwy::TargetName(Best(targets)));
+  for (; targets != 0; targets &= targets - 1) {
+    const int64_t best = Best(targets);
+    if (best == HWY_AVX2 && HasAvxVnni()) names.push_back(kAvx2Vnni);
+    names.push_back(hwy::TargetName(best));
+  }
   return names;
 }
 
@@ -56,13 +68,18 @@ Status ChooseSimdTarget(const std::string& name) {
   }
   if (name.empty()) {
     hwy::SetSupportedTargetsForTest(0);
+    UseAvxVnni(true);
     return Status();
   }
   for (int64_t left = usable; left != 0; left &= left - 1) {
-    if (name != hwy::TargetName(Best(left))) continue;
-    // Named for tests, but the only call that dispatch obeys for one target exactly.
-    hwy::SetSupportedTargetsForTest(Best(left));
-    return Status();
+    const int64_t target = Best(left);
+    for (const bool vnni : {true, false}) {
+      if ((vnni && !HasAvxVnni()) || name != NameOf(target, vnni)) continue;
+      // Named for tests, but the only call that dispatch obeys for one target exactly.
+      hwy::SetSupportedTargetsForTest(target);
+      UseAvxVnni(vnni);
+      return Status();
+    }
   }
   return Status(StatusCode::kInvalidArgument, "SIMD target (SLUICE_TARGET): expected one of " +
                                                   Listed(usable) + ", found '" + name + "'");
@@ -74,8 +91,8 @@ Status ChooseSimdTargetFromEnvironment() {
 }
 
 std::string SimdTarget() {
-  const auto names = Names(Best(hwy::SupportedTargets() & kCompiled));
-  return names.empty() ? "none" : names[0];
+  const int64_t target = Best(hwy::SupportedTargets() & kCompiled);
+  return target == 0 ? "none" : NameOf(target, UsesAvxVnni());
 }
 
 }  // namespace sluice

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "simd/stream.h"
 
 namespace sluice {
 namespace {
+
+// What a kernel says of itself: AVX2 is one target of the library beneath, with and without
+// AVX-VNNI.
+std::string StreamTargetOf(const std::string& name) { return name == "AVX2_VNNI" ? "AVX2" : name; }
 
 class SimdTargetTest : public testing::Test {
  protected:
@@ -24,7 +29,7 @@ TEST_F(SimdTargetTest, ForcesEachUsableTarget) {
   for (const std::string& name : usable) {
     const Status chosen = ChooseSimdTarget(name);
     ASSERT_TRUE(chosen.ok()) << chosen.message();
-    EXPECT_EQ(StreamTarget(), name);
+    EXPECT_EQ(StreamTarget(), StreamTargetOf(name));
     EXPECT_EQ(SimdTarget(), name);
     EXPECT_EQ(UsableSimdTargets(), usable) << "a choice must not hide the others";
   }
@@ -33,14 +38,14 @@ TEST_F(SimdTargetTest, ForcesEachUsableTarget) {
 TEST_F(SimdTargetTest, TakesTheBestUnlessTold) {
   ASSERT_TRUE(ChooseSimdTarget(UsableSimdTargets().back()).ok());
   ASSERT_TRUE(ChooseSimdTargetFromEnvironment().ok());
-  EXPECT_EQ(StreamTarget(), UsableSimdTargets().front());
+  EXPECT_EQ(StreamTarget(), StreamTargetOf(UsableSimdTargets().front()));
 }
 
 TEST_F(SimdTargetTest, ObeysTheEnvironment) {
   const std::string last = UsableSimdTargets().back();
   setenv("SLUICE_TARGET", last.c_str(), 1);
   ASSERT_TRUE(ChooseSimdTargetFromEnvironment().ok());
-  EXPECT_EQ(StreamTarget(), last);
+  EXPECT_EQ(StreamTarget(), StreamTargetOf(last));
 }
 
 TEST_F(SimdTargetTest, RefusesUnknownNamesAndListsTheValidOnes) {

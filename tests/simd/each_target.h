@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "hwy/targets.h"
+#include "simd/avx_vnni.h"
 
 namespace sluice {
 
@@ -15,6 +16,12 @@ void ForEachTarget(const F& f) {
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
     f();
+    if (target == HWY_AVX2 && HasAvxVnni()) {
+      SCOPED_TRACE("without AVX-VNNI");
+      UseAvxVnni(false);
+      f();
+      UseAvxVnni(true);
+    }
   }
   hwy::SetSupportedTargetsForTest(0);
 }
