@@ -21,6 +21,12 @@ struct alignas(64) ByteUnit {
 struct alignas(64) ByteUnitSub : ByteUnit {
   int32_t sub[2][16];
 };
+// For AMX, a unit with sub-scales as weights without the common factor, code times sub-scale: up to
+// 13 bits, so 256 times a byte and a byte.
+struct alignas(64) SplitUnit {
+  uint8_t u[2][8][64];  // multiples of 256, and what is left: signed bytes, placed as in ByteUnit
+  float scale[16];
+};
 // Minimums of a unit: of the 32, or per half as int16 pairs (low: k < 16) times one float.
 struct alignas(64) MinUnit {
   float min[16];
@@ -37,7 +43,7 @@ constexpr size_t kTileRows = kTilePanels * kPanelRows;
 constexpr size_t kChunk = 1024;
 constexpr size_t kChunkUnits = kChunk / kActBlock;
 // With AMX, whose sums cost more to take up again: 1B Q4_0, tok/s of prefill with 1024 and with
-// 2048 at a time 581 and 617, Q6_K, whose units are larger, 415 and 404 (Xeon, two threads).
+// 2048 at a time 581 and 617, Q6_K 428 and 456 (Xeon, two threads), with 4096 the same.
 constexpr size_t kAmxChunkUnits = 2 * kChunkUnits;
 // Bytes of one block of any format's panel per weight are at most 34/32 (Q8_0).
 constexpr size_t kPanelChunkBytes = kPanelRows * kChunk / 32 * 34 + 256;
@@ -49,6 +55,7 @@ struct MatMulScratch {
   ByteUnitSub* units;  // [kTilePanels][units of a chunk], as ByteUnit or ByteUnitSub
   uint8_t* panel;      // [kPanelChunkBytes]: rows repacked on the fly
   uint8_t* floats;     // [kTilePanels][kChunk][16] weights of a float format (over units and panel)
+  SplitUnit* split;    // [kTilePanels][units of a chunk] with AMX
   MinUnitSub* mins;    // [kTilePanels][k / 32], as MinUnit or MinUnitSub
 };
 MatMulScratch LayOut(uint8_t* scratch);

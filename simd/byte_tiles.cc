@@ -176,37 +176,19 @@ struct AmxSums {
 // Outputs of rows up to this long are added to in place.
 constexpr size_t kShortRow = 128;
 
-// `count` tokens times `n` units of every panel, from unit `u` of the chunk on;
-// units[panel][stride].
+// `count` tokens times the chunk's units of every panel, [panel][tile.chunk_units].
 template <class Unit>
-HWY_INLINE void AmxPanels(const ByteTileArgs& tile, const Unit* units, size_t stride, size_t u,
-                          size_t n, size_t first, size_t count, size_t valid, const AmxSums& sums) {
+HWY_INLINE void AmxPanels(const ByteTileArgs& tile, const Unit* units, size_t first, size_t count,
+                          size_t valid, const AmxSums& sums) {
   const ActView& act = tile.args->act;
-  const bool from_zero = tile.unit_begin + u == 0;
   for (size_t t = 0; t < count; t += 16) {
-    const size_t at = ((first + t) / 16 * (act.k / kActBlock) + tile.unit_begin + u) * 16;
+    const size_t at = ((first + t) / 16 * (act.k / kActBlock) + tile.unit_begin) * 16;
     for (size_t v = 0; v * kPanelRows < valid; ++v) {
-      AmxKernel<Unit>(units + v * stride, n, act.tile_q + at * kActBlock, act.tile_scale + at)
-          .Run(sums.at + t * sums.stride + v * kPanelRows, sums.stride, from_zero);
+      AmxKernel<Unit>(units + v * tile.chunk_units, tile.unit_count, act.tile_q + at * kActBlock,
+                      act.tile_scale + at)
+          .Run(sums.at + t * sums.stride + v * kPanelRows, sums.stride, tile.unit_begin == 0);
     }
-    if (first == 0 && u == 0) AskForNext(tile, t / 16, (count + 15) / 16);
-  }
-}
-
-// So many units of two panels, split, stay in L1 beside the tokens.
-constexpr size_t kSplitUnits = 16;
-
-template <class C>
-HWY_NOINLINE void AmxSplit(const ByteTileArgs& tile, size_t first, size_t count, size_t valid,
-                           const AmxSums& sums) {
-  const auto* const units = static_cast<const ByteUnitSub*>(tile.units);
-  HWY_ALIGN SplitUnit split[kTilePanels][kSplitUnits];
-  for (size_t u = 0; u < tile.unit_count; u += kSplitUnits) {
-    const size_t n = std::min(kSplitUnits, tile.unit_count - u);
-    for (size_t v = 0; v * kPanelRows < valid; ++v) {
-      for (size_t i = 0; i < n; ++i) Split<C>(units[v * tile.chunk_units + u + i], &split[v][i]);
-    }
-    AmxPanels(tile, split[0], kSplitUnits, u, n, first, count, valid, sums);
+    if (first == 0) AskForNext(tile, t / 16, (count + 15) / 16);
   }
 }
 
@@ -227,9 +209,9 @@ HWY_NOINLINE void AmxTokenGroup(const ByteTileArgs& tile, size_t first, size_t c
     for (size_t t = count; t % 16 != 0; ++t) std::fill_n(sums.own[t], kTileRows, 0.0f);
   }
   if constexpr (C::kSub16) {
-    AmxSplit<C>(tile, first, count, valid, sums);
+    AmxPanels(tile, LayOut(args.scratch).split, first, count, valid, sums);
   } else {
-    AmxPanels(tile, tile.units, tile.chunk_units, 0, tile.unit_count, first, count, valid, sums);
+    AmxPanels(tile, tile.units, first, count, valid, sums);
   }
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
     constexpr size_t kAtOnce = 8;
@@ -253,10 +235,14 @@ template <class C>
 void AmxAllTokens(const ByteTileArgs& tile, size_t valid) {
   const size_t tokens = AmxTokens(tile.args->tokens);
   EveryToken<C, false>(tile, tokens, valid);
-  if (!C::kSub16 && !tile.signed_codes) {
-    auto* const units = reinterpret_cast<ByteUnit*>(LayOut(tile.args->scratch).units);
-    for (size_t v = 0; v * kPanelRows < valid; ++v) {
-      for (size_t u = 0; u < tile.unit_count; ++u) SignedCodes<C>(units[v * tile.chunk_units + u]);
+  const MatMulScratch scratch = LayOut(tile.args->scratch);
+  for (size_t v = 0; v * kPanelRows < valid && !tile.signed_codes; ++v) {
+    for (size_t i = v * tile.chunk_units, end = i + tile.unit_count; i < end; ++i) {
+      if constexpr (C::kSub16) {
+        Split<C>(scratch.units[i], &scratch.split[i]);
+      } else {
+        SignedCodes<C>(reinterpret_cast<ByteUnit*>(scratch.units)[i]);
+      }
     }
   }
   const AmxTiles registers(ByteShape());
@@ -317,15 +303,18 @@ namespace sluice {
 
 namespace {
 
-constexpr size_t kUnitBytes =
-    kTilePanels * std::max(kChunkUnits * sizeof(ByteUnitSub), kAmxChunkUnits * sizeof(ByteUnit));
+constexpr size_t kUnitBytes = kTilePanels * kAmxChunkUnits * sizeof(ByteUnitSub);
 constexpr size_t kFloatBytes = kTilePanels * kChunk * kPanelRows * sizeof(float);
-constexpr size_t kMinsAt = std::max(kFloatBytes, kUnitBytes + kPanelChunkBytes);
+constexpr size_t kSplitAt = std::max(kFloatBytes, kUnitBytes + kPanelChunkBytes);
+constexpr size_t kSplitBytes =
+    SLUICE_HAVE_AMX ? kTilePanels * kAmxChunkUnits * sizeof(SplitUnit) : 0;
+constexpr size_t kMinsAt = kSplitAt + kSplitBytes;
 
 }  // namespace
 
 MatMulScratch LayOut(uint8_t* scratch) {
   return {reinterpret_cast<ByteUnitSub*>(scratch), scratch + kUnitBytes, scratch,
+          reinterpret_cast<SplitUnit*>(scratch + kSplitAt),
           reinterpret_cast<MinUnitSub*>(scratch + kMinsAt)};
 }
 

@@ -7,13 +7,17 @@
 // through memory and to scale them, so both overlap with the next units' products:
 //   step i: multiply unit i | load unit i + 2 | store the sums of unit i - 1 | scale those of i - 3
 // Formats with two scales per unit (Q6_K) would bring back twice the sums; their weights are split
-// in two bytes instead, whose sums are added as integers: exact, and scaled once. Xeon with AMX
-// at 3.6 GHz, ns per unit of 16 rows x 16 tokens over 2048 k and 512 tokens: this 16.5, of which
-// tile instructions alone 8.5 and scaling alone 6.7; in two parts 25 (1B Q6_K, two threads, tok/s
-// of prefill: VNNI 345, this 390). Lost: products of bfloat16, whose sums are floats already,
-// because tokens of twice the bytes no longer fit L2 (23; in two parts 26, 355 to 386 tok/s; with
-// tokens converted as they are needed 24 to 29); scaling the sums just stored; prefetching tokens
-// to L1; loops without the checks for the first and the last steps (the same).
+// in two bytes instead, whose sums are added as integers: exact, and scaled once. With two products
+// a step no register is free for two steps, so each is loaded for the next unit as soon as it was
+// multiplied: 1B Q6_K, two threads of the Xeon, prefill with loads right before the products 362
+// tok/s, so 410, with 32 units at a time instead of 16 427, and with a whole chunk of 64 456; VNNI
+// 320. Xeon with AMX at 3.6 GHz, ns per unit of 16 rows x 16 tokens over 2048 k and 512 tokens: one
+// part 16.5, of which tile instructions alone 8.5 and scaling alone 6.7. Lost in Q6_K: scaling
+// three steps behind instead of two (0.93 of the speed), the first store before the scaling (0.97).
+// Lost: products of bfloat16, whose sums are floats already, because tokens of twice the bytes no
+// longer fit L2 (23; in two parts 26, 355 to 386 tok/s; with tokens converted as they are needed 24
+// to 29); scaling the sums just stored; prefetching tokens to L1; loops without the checks for the
+// first and the last steps (the same).
 #if defined(SLUICE_SIMD_DOT_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_SIMD_DOT_AMX_INL_H_
 #undef SLUICE_SIMD_DOT_AMX_INL_H_
@@ -52,13 +56,6 @@ HWY_INLINE void SignedCodes(ByteUnit& unit) {
     hn::Store(hn::Sub(hn::Load(D8(), unit.u[g]), hn::Set(D8(), C::kZero)), D8(), unit.u[g]);
   }
 }
-
-// One unit of a format with two scales in each 32 k, as weights without the common factor, code
-// times sub-scale: up to 13 bits, so 256 times a byte and a byte.
-struct alignas(64) SplitUnit {
-  uint8_t u[2][8][64];  // multiples of 256, and what is left: signed bytes, placed as in ByteUnit
-  float scale[kPanelRows];
-};
 
 template <class C>
 HWY_INLINE void Split(const ByteUnitSub& from, SplitUnit* to) {
@@ -100,6 +97,10 @@ class AmxKernel {
     if constexpr (kOfParts == 1) {
       Load<0>(0);
       Load<1>(1);
+    } else {
+      LoadTile<4>(tokens_, kActBlock);
+      LoadTile<6>(units_[0].u[0], 64);
+      LoadTile<7>(units_[0].u[1], 64);
     }
     for (size_t i = 0; i < count_ + kLag; i += 4) {
       Step<0>(i, sum);
@@ -140,11 +141,12 @@ class AmxKernel {
     } else {
       ZeroTile<kSum<kStep, 0>>();
       ZeroTile<kSum<kStep, 1>>();
-      LoadTile<4 + kStep % 2>(tokens_ + 16 * kActBlock * i, kActBlock);
-      LoadTile<6>(units_[i].u[0], 64);
+      const size_t next = std::min(i + 1, count_ - 1);
+      LoadTile<5 - kStep % 2>(tokens_ + 16 * kActBlock * next, kActBlock);
       MultiplyBytes<kSum<kStep, 0>, 4 + kStep % 2, 6>();
-      LoadTile<7>(units_[i].u[1], 64);
+      LoadTile<6>(units_[next].u[0], 64);
       MultiplyBytes<kSum<kStep, 1>, 4 + kStep % 2, 7>();
+      LoadTile<7>(units_[next].u[1], 64);
     }
   }
   template <int kStep>

@@ -208,7 +208,7 @@ void MatMulMany(const MatMulArgs& args, const PanelSource<C>& source,
     signed_codes = InAmxTiles(args) && AmxTokens(args.tokens) == args.tokens;
     if (signed_codes) expand = Expand<C, Unit, true>;
   }
-  const bool long_chunks = InAmxTiles(args) && args.panels && !C::kSub16;
+  const bool long_chunks = InAmxTiles(args) && args.panels;
   const size_t chunk_units = long_chunks ? kAmxChunkUnits : kChunkUnits;
   const size_t chunk_blocks = chunk_units / C::kUnits;
   Unit* const units = reinterpret_cast<Unit*>(scratch.units);
