@@ -83,6 +83,10 @@ HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float
     if constexpr (A == 2) LoadTile<2>(f2, stride);
     if constexpr (A == 2 && V == 2) LoadTile<3>(f2 + 16, stride);
   }
+  LoadTile<4>(o.x, x_bytes);
+  if constexpr (A == 2) LoadTile<5>(o.x + 16 * o.x_stride, x_bytes);
+  LoadTile<6>(o.w[0], 64);
+  if constexpr (V == 2) LoadTile<7>(o.w[0] + o.panel_stride, 64);
   for (size_t s = 0; s < steps; ++s) {
     const size_t at = s * kAmxStepBytes;
     if (stream) {
@@ -92,15 +96,22 @@ HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float
         }
       }
     }
-    LoadTile<4>(o.x + s * kAmxK, x_bytes);
-    if constexpr (A == 2) LoadTile<5>(o.x + s * kAmxK + 16 * o.x_stride, x_bytes);
+    // A register is loaded for the next product as soon as the last one of this was issued.
+    const size_t next = std::min(s + 1, steps - 1);
+    const uint16_t* const x = o.x + next * kAmxK;
     for (size_t part = 0; part < P; ++part) {
-      LoadTile<6>(o.w[part] + at, 64);
-      if constexpr (V == 2) LoadTile<7>(o.w[part] + at + o.panel_stride, 64);
+      const bool last = part + 1 == P;
+      const uint8_t* const w = last ? o.w[0] + next * kAmxStepBytes : o.w[part + 1] + at;
       MultiplyBf16<0, 4, 6>();
       if constexpr (V == 2) MultiplyBf16<1, 4, 7>();
+      if (last) LoadTile<4>(x, x_bytes);
       if constexpr (A == 2) MultiplyBf16<2, 5, 6>();
+      LoadTile<6>(w, 64);
       if constexpr (A == 2 && V == 2) MultiplyBf16<3, 5, 7>();
+      if constexpr (A == 2) {
+        if (last) LoadTile<5>(x + 16 * o.x_stride, x_bytes);
+      }
+      if constexpr (V == 2) LoadTile<7>(w + o.panel_stride, 64);
     }
   }
   StoreTile<0>(f, stride);
