@@ -83,35 +83,47 @@ HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float
     if constexpr (A == 2) LoadTile<2>(f2, stride);
     if constexpr (A == 2 && V == 2) LoadTile<3>(f2 + 16, stride);
   }
-  LoadTile<4>(o.x, x_bytes);
-  if constexpr (A == 2) LoadTile<5>(o.x + 16 * o.x_stride, x_bytes);
-  LoadTile<6>(o.w[0], 64);
-  if constexpr (V == 2) LoadTile<7>(o.w[0] + o.panel_stride, 64);
+  // With two token tiles a register is loaded for the next product as soon as the last one of this
+  // was issued (1B F16 prefill 500 -> 520 tok/s, BF16 the same; one token tile 3 to 5 % slower so).
+  constexpr bool kEarly = A == 2;
+  const auto load_first = [&](size_t s) HWY_ATTR { LoadTile<4>(o.x + s * kAmxK, x_bytes); };
+  const auto load_second = [&](size_t s) HWY_ATTR {
+    if constexpr (A == 2) LoadTile<5>(o.x + s * kAmxK + 16 * o.x_stride, x_bytes);
+  };
+  const auto weights = [&](size_t s, size_t part) { return o.w[part] + s * kAmxStepBytes; };
+  if (kEarly) {
+    load_first(0);
+    load_second(0);
+    LoadTile<6>(weights(0, 0), 64);
+    if constexpr (V == 2) LoadTile<7>(weights(0, 0) + o.panel_stride, 64);
+  }
   for (size_t s = 0; s < steps; ++s) {
-    const size_t at = s * kAmxStepBytes;
     if (stream) {
       for (size_t v = 0; v < V; ++v) {
         for (size_t line = 0; line < kAmxStepBytes; line += 64) {
-          __builtin_prefetch(o.w[0] + at + v * o.panel_stride + kPanelPrefetch + line, 0, 2);
+          __builtin_prefetch(weights(s, 0) + v * o.panel_stride + kPanelPrefetch + line, 0, 2);
         }
       }
     }
-    // A register is loaded for the next product as soon as the last one of this was issued.
     const size_t next = std::min(s + 1, steps - 1);
-    const uint16_t* const x = o.x + next * kAmxK;
+    if (!kEarly) load_first(s);
     for (size_t part = 0; part < P; ++part) {
       const bool last = part + 1 == P;
-      const uint8_t* const w = last ? o.w[0] + next * kAmxStepBytes : o.w[part + 1] + at;
+      const uint8_t* const w = !kEarly ? weights(s, part)
+                               : last  ? weights(next, 0)
+                                       : weights(s, part + 1);
+      if (!kEarly) {
+        LoadTile<6>(w, 64);
+        if constexpr (V == 2) LoadTile<7>(w + o.panel_stride, 64);
+      }
       MultiplyBf16<0, 4, 6>();
       if constexpr (V == 2) MultiplyBf16<1, 4, 7>();
-      if (last) LoadTile<4>(x, x_bytes);
+      if (kEarly && last) load_first(next);
       if constexpr (A == 2) MultiplyBf16<2, 5, 6>();
-      LoadTile<6>(w, 64);
+      if (kEarly) LoadTile<6>(w, 64);
       if constexpr (A == 2 && V == 2) MultiplyBf16<3, 5, 7>();
-      if constexpr (A == 2) {
-        if (last) LoadTile<5>(x + 16 * o.x_stride, x_bytes);
-      }
-      if constexpr (V == 2) LoadTile<7>(w + o.panel_stride, 64);
+      if (kEarly && last) load_second(next);
+      if constexpr (kEarly && V == 2) LoadTile<7>(w + o.panel_stride, 64);
     }
   }
   StoreTile<0>(f, stride);
