@@ -43,11 +43,13 @@ struct ByteCodec {
 constexpr size_t kV = kWide ? 2 : 1;
 constexpr size_t kT = kWide ? 6 : kRegisters == 32 ? 4 : kParts == 2 ? 4 : 2;
 // I8MM: 12 and 12 for 8 rows. AVX-VNNI: 12 integer sums, the others in L1 (1B on a Xeon, tok/s of
-// prefill with 4, 5 and 6 tokens: 264, 264, 268). Sub-scales need a third sum per output.
+// prefill with 4, 5 and 6 tokens: 264, 264, 268). Sub-scales need a third sum per output (AVX-VNNI
+// with 3 and 4 tokens: 194 and 196, but 4 spill).
 template <class C, bool kI8mm>
-constexpr size_t kTokens = kWide                   ? (C::kSub16 ? 4 : kT)
-                           : kI8mm || kWithVnni<C> ? (C::kSub16 ? 4 : 6)
-                                                   : kT;
+constexpr size_t kTokens = !C::kSub16       ? (kI8mm || kWithVnni<C> ? 6 : kT)
+                           : kWide || kI8mm ? 4
+                           : kWithVnni<C>   ? 3
+                                            : kT;
 
 // out[t][16 V] -= the minimum chain of V panels over all of k. The chain waits for the last chunk
 // because its sums would not fit beside the tile's in the registers.
