@@ -86,9 +86,10 @@ void ModelFlags::AddTo(CLI::App& command) {
                   "The same as --kv-type: both have one type here")
       ->type_name("TYPE");
   command
-      .add_option("--activations", activations,
-                  "int8 (full speed; bfloat16 with BF16 weights on CPUs that multiply it, not "
-                  "with --portable), or f32: exact products, slow, to judge a model alone")
+      .add_option(
+          "--activations", activations,
+          "int8 (full speed; bfloat16 with BF16 weights, and F16 with AMX, on CPUs that "
+          "multiply it, not with --portable), or f32: exact products, slow, to judge a model alone")
       ->type_name("TYPE")
       ->capture_default_str();
   command.add_flag("--portable", portable,

@@ -87,8 +87,9 @@ int Main(int argc, char** argv) {
     add(app, &exit_code);
   }
   RefuseNan(app);
-  if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok()) return ReportError("", s);
   std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  const bool asks = !given.empty() && (given[0] == "help" || given[0].starts_with("-"));
+  if (Status s = ChooseSimdTargetFromEnvironment(); !s.ok() && !asks) return ReportError("", s);
   if (Status s = FindCommand(app, &given); !s.ok()) return ReportError("", s);
   Result<std::vector<std::string>> arguments = CommandArguments(given);
   if (!arguments.ok()) return ReportError("", arguments.status());

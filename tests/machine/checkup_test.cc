@@ -228,6 +228,16 @@ TEST_F(CheckupTest, TargetHeldBelowTheBest) {
   EXPECT_EQ(f.fix[0], "unset SLUICE_TARGET");
 }
 
+TEST_F(CheckupTest, TargetHeldBelowAmx) {
+  in_.simd.running = "AVX3_DL";
+  in_.simd.best_built = in_.simd.best_of_cpu = "AVX3_SPR";
+  in_.simd.amx = true;
+  const Finding f = Only("simd target", Severity::kWarning);
+  EXPECT_NE(f.found.find("at AVX3_DL, this CPU runs AVX3_SPR with AMX"), std::string::npos)
+      << f.found;
+  ExpectCost(f, 32, CostUnit::kPrefill, false);
+}
+
 TEST_F(CheckupTest, BuildWithoutTheBestTarget) {
   in_.simd.running = in_.simd.best_built = "AVX2";
   EXPECT_NE(Only("simd target", Severity::kWarning).found.find("AVX3_ZEN4"), std::string::npos);
