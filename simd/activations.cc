@@ -22,8 +22,12 @@ using DX = hn::CappedTag<float, 16>;
 
 // A vector of floats times `inverse`, rounded to integers, ties to even.
 HWY_INLINE hn::Vec<hn::RebindToSigned<DX>> Round(const float* HWY_RESTRICT x, float inverse) {
-  const hn::RebindToSigned<DX> d32;
-  return hn::NearestIntInRange(d32, hn::Mul(hn::LoadU(DX(), x), hn::Set(DX(), inverse)));
+  const auto v = hn::Mul(hn::LoadU(DX(), x), hn::Set(DX(), inverse));
+#if HWY_ARCH_X86
+  return hn::NearestIntInRange(hn::RebindToSigned<DX>(), v);  // no care for large numbers
+#else
+  return hn::NearestInt(v);
+#endif
 }
 
 // 16 floats as int8; |result| <= 127 by construction.

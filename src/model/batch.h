@@ -28,5 +28,15 @@ struct Batch {
   size_t rows() const { return tokens.size(); }
 };
 
+// Of a row of the batch.
+inline int32_t PositionOf(const BatchSegment& s, size_t row) {
+  return s.first_position + static_cast<int32_t>(row - s.first_row);
+}
+inline const BatchSegment& SegmentOf(const Batch& batch, size_t row) {
+  size_t i = 0;
+  while (row >= batch.segments[i].first_row + batch.segments[i].rows) ++i;
+  return batch.segments[i];
+}
+
 }  // namespace sluice
 #endif  // SLUICE_SRC_MODEL_BATCH_H_

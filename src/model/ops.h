@@ -1,4 +1,4 @@
-// The operations a model is written in, and the only file that calls kernels.
+// The operations a model is written in; ops.cc and attend.cc, where they are, alone call kernels.
 // Each is called by every worker of a pass and does this worker's part; those
 // with a barrier inside say so. Row-wise ops work on the worker's own rows
 // (pass.h); products and attention are cut into tiles that workers take. No

@@ -126,7 +126,7 @@ class Workspace {
   InputBuffer latent_in;         // [R * heads][kv_rank]
   int32_t* head_rows = nullptr;  // [heads][R] row t * heads + h of the two above
 
-  // Attention of few rows over long contexts, cut into units of 512 positions (ops.cc).
+  // Attention of few rows over long contexts, cut into units of 512 positions (attend.cc).
   float* attention_states = nullptr;  // [kSplitRows][kv heads][units][group][AttentionStateFloats]
   std::atomic<uint32_t>* units_done = nullptr;  // [kSplitRows][kv heads]; 0 between passes
 
