@@ -123,7 +123,8 @@ void MatMulBench(benchmark::State& state, const Format& format, const Source& so
   const bool panels = source.panels;
   Buffer weights = RandomRows(format, shape.rows, shape.k);
   if (panels) weights = ToPanels(format, weights, shape.rows, shape.k);
-  std::vector<float> x(tokens * shape.k), out(tokens * shape.rows);
+  const size_t stride = RowStride(shape.k);
+  std::vector<float> x(tokens * stride), out(tokens * shape.rows);
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
   for (float& v : x) v = normal(random);
@@ -137,25 +138,25 @@ void MatMulBench(benchmark::State& state, const Format& format, const Source& so
   args.tokens = tokens;
   args.act = MakeActView(act.get(), tokens, shape.k);
   args.f32 = x.data();
-  args.f32_stride = shape.k;
-  args.bf16_stride = Bf16Stride(shape.k);
+  args.f32_stride = stride;
+  args.bf16_stride = stride;
   std::vector<uint16_t> bf16(tokens * args.bf16_stride);
   if (source.bf16) args.bf16 = bf16.data();
   for (size_t t = 0; source.bf16 && t < tokens; ++t) {
-    RoundToBf16(&x[t * shape.k], shape.k, &bf16[t * args.bf16_stride]);
+    RoundToBf16(&x[t * stride], shape.k, &bf16[t * args.bf16_stride]);
   }
   args.out = out.data();
   args.out_stride = shape.rows;
   args.scratch = scratch.get();
   const bool integers = format.arithmetic == Arithmetic::kInt8;
-  for (size_t t = 0; integers && t < tokens; ++t) QuantiseRow(&x[t * shape.k], args.act, t);
+  for (size_t t = 0; integers && t < tokens; ++t) QuantiseRow(&x[t * stride], args.act, t);
   double best = 1e9;
   for (auto _ : state) {
     args.row_begin = args.row_end == shape.rows ? 0 : args.row_end;
     args.row_end = args.row_begin + shape.window;
     const Clock::time_point begin = Clock::now();
     for (size_t t = 0; integers && shape.quantise && t < tokens; ++t) {
-      QuantiseRow(&x[t * shape.k], args.act, t);
+      QuantiseRow(&x[t * stride], args.act, t);
     }
     format.matmul(args);
     benchmark::DoNotOptimize(out.data());

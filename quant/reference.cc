@@ -31,7 +31,8 @@ float IntegerDot(const Format& format, const uint8_t* row, size_t k, const ActVi
   Codes32 c;
   for (size_t b = 0; b < k / kActBlock; ++b) {
     format.codes(row, b, &c);
-    AddBlock(format, c, act.q + t * k + b * kActBlock, act.scale[t * (k / kActBlock) + b], &f, &m);
+    const size_t at = t * (act.stride / kActBlock) + b;
+    AddBlock(format, c, act.q + at * kActBlock, act.scale[at], &f, &m);
   }
   return format.has_min ? f - m : f;
 }

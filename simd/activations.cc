@@ -80,11 +80,12 @@ void QuantiseBlocks(const float* HWY_RESTRICT x, const ActView& a, size_t row, s
   const hn::FixedTag<int32_t, 2> two;
   const hn::FixedTag<int16_t, 2> two16;
   const size_t blocks = a.k / kActBlock;
-  int8_t* HWY_RESTRICT q = a.q + row * a.k + first * kActBlock;
+  int8_t* HWY_RESTRICT q = a.q + row * a.stride + first * kActBlock;
   const size_t tile = (row / 16 * blocks + first) * 16 + row % 16;
   int8_t* HWY_RESTRICT tile_q = kTiles ? a.tile_q + tile * kActBlock : nullptr;
   float* HWY_RESTRICT tile_scale = kTiles ? a.tile_scale + tile : nullptr;
-  for (size_t at = row * blocks + first, end = row * blocks + last; at < end; ++at) {
+  const size_t row_at = row * (a.stride / kActBlock);
+  for (size_t at = row_at + first, end = row_at + last; at < end; ++at) {
     const float amax = MaxAbs32(x);
     const float inverse = amax > kSmallest ? 127.0f / amax : 0.0f;
     const float scale = amax > kSmallest ? amax / 127.0f : 0.0f;
@@ -149,13 +150,14 @@ size_t TileRows(size_t rows) { return rows >= kAmxRows && HasAmx() ? (rows + 15)
 
 // Every array starts on its own cache line.
 size_t ActBytes(size_t rows, size_t k) {
-  const size_t blocks = rows * (k / kActBlock);
-  return RoundUp(rows * k) + 3 * RoundUp(4 * blocks) + RoundUp(8 * blocks) + RoundUp(4 * blocks) +
-         RoundUp(TileRows(rows) * k) + RoundUp(TileRows(rows) * (k / kActBlock) * 4);
+  const size_t blocks = rows * (RowStride(k) / kActBlock);
+  return RoundUp(rows * RowStride(k)) + 3 * RoundUp(4 * blocks) + RoundUp(8 * blocks) +
+         RoundUp(4 * blocks) + RoundUp(TileRows(rows) * k) +
+         RoundUp(TileRows(rows) * (k / kActBlock) * 4);
 }
 
-ActView MakeActView(void* storage, size_t rows, size_t k) {
-  const size_t blocks = rows * (k / kActBlock);
+ActView MakeActView(void* storage, size_t rows, size_t k, size_t stride) {
+  const size_t blocks = rows * (stride / kActBlock);
   uint8_t* p = static_cast<uint8_t*>(storage);
   const auto take = [&p](size_t bytes) {
     uint8_t* const start = p;
@@ -165,7 +167,8 @@ ActView MakeActView(void* storage, size_t rows, size_t k) {
   ActView a;
   a.rows = rows;
   a.k = k;
-  a.q = static_cast<int8_t*>(take(rows * k));
+  a.stride = stride;
+  a.q = static_cast<int8_t*>(take(rows * stride));
   a.scale = static_cast<float*>(take(4 * blocks));
   a.scaled_sum = static_cast<float*>(take(4 * blocks));
   a.neg_sum = static_cast<int32_t*>(take(4 * blocks));

@@ -36,8 +36,8 @@ HWY_INLINE TokenRows<T> RowsOf(const MatMulArgs& args, size_t first_token) {
   TokenRows<T> a;
   for (size_t t = 0; t < T; ++t) {
     const size_t row = TokenRow(args, first_token + t);
-    a.q[t] = act.q + row * act.k;
-    a.off[t] = row * (act.k / kActBlock);
+    a.q[t] = act.q + row * act.stride;
+    a.off[t] = row * (act.stride / kActBlock);
   }
   a.scale = act.scale;
   a.scaled_sum = act.scaled_sum;

@@ -424,8 +424,9 @@ void MatMulRows(const MatMulArgs& args, uint8_t* scratch) {
   RowInput in{args.tokens, {}, {}, &args.act};
   const size_t units = args.k / kActBlock;
   for (size_t t = 0; t < args.tokens; ++t) {
-    in.q[t] = args.act.q + TokenRow(args, t) * args.k;
-    in.off[t] = TokenRow(args, t) * units;
+    const size_t row = TokenRow(args, t);
+    in.q[t] = args.act.q + row * args.act.stride;
+    in.off[t] = row * (args.act.stride / kActBlock);
   }
   for (size_t row = args.row_begin; row < args.row_end; row += kPanelRows) {
     HWY_ALIGN float f[kRowTokens][kPanelRows] = {}, m[kRowTokens][kPanelRows] = {};

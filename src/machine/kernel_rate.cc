@@ -80,9 +80,10 @@ size_t RoundUp(size_t n) { return (n + 4095) / 4096 * 4096; }
 struct MatMulOperands {
   static size_t Bytes(const KernelMatrix& m, size_t tokens) {
     const size_t outputs = std::min(kRows, m.rows);
-    return RoundUp(tokens * m.k * sizeof(float)) + RoundUp(ActBytes(tokens, m.k)) +
-           RoundUp(tokens * Bf16Stride(m.k) * sizeof(uint16_t)) +
-           RoundUp(tokens * outputs * sizeof(float)) + RoundUp(MatMulScratchBytes(m.k));
+    const size_t values = tokens * RowStride(m.k);
+    return RoundUp(values * sizeof(float)) + RoundUp(ActBytes(tokens, m.k)) +
+           RoundUp(values * sizeof(uint16_t)) + RoundUp(tokens * outputs * sizeof(float)) +
+           RoundUp(MatMulScratchBytes(m.k));
   }
 
   MatMulOperands(const KernelMatrix& m, size_t tokens, size_t worker, uint8_t* memory) {
@@ -92,20 +93,21 @@ struct MatMulOperands {
       memory += RoundUp(bytes);
       return at;
     };
-    auto* x = reinterpret_cast<float*>(take(tokens * m.k * sizeof(float)));
+    const size_t stride = RowStride(m.k);
+    auto* x = reinterpret_cast<float*>(take(tokens * stride * sizeof(float)));
     args.act = MakeActView(take(ActBytes(tokens, m.k)), tokens, m.k);
     auto* out = reinterpret_cast<float*>(take(tokens * outputs * sizeof(float)));
     args.scratch = take(MatMulScratchBytes(m.k));
-    for (size_t i = 0; i < tokens * m.k; ++i) x[i] = Value(i);
+    for (size_t i = 0; i < tokens * stride; ++i) x[i] = Value(i);
     if (m.format->arithmetic == Arithmetic::kInt8 && !m.exact) {
-      for (size_t t = 0; t < tokens; ++t) QuantiseRow(x + t * m.k, args.act, t);
+      for (size_t t = 0; t < tokens; ++t) QuantiseRow(x + t * stride, args.act, t);
     }
-    args.bf16_stride = Bf16Stride(m.k);
-    auto* bf16 = reinterpret_cast<uint16_t*>(take(tokens * Bf16Stride(m.k) * sizeof(uint16_t)));
+    args.bf16_stride = stride;
+    auto* bf16 = reinterpret_cast<uint16_t*>(take(tokens * stride * sizeof(uint16_t)));
     if (m.dots_bf16) {
       args.bf16 = bf16;
       for (size_t t = 0; t < tokens; ++t) {
-        RoundToBf16(x + t * m.k, m.k, bf16 + t * args.bf16_stride);
+        RoundToBf16(x + t * stride, m.k, bf16 + t * stride);
       }
     }
     const size_t part = worker % std::max<size_t>(1, m.rows / kRows) * kRows;
@@ -117,7 +119,7 @@ struct MatMulOperands {
     args.k = m.k;
     args.tokens = tokens;
     args.f32 = x;
-    args.f32_stride = m.k;
+    args.f32_stride = stride;
     args.out = out;
     args.out_stride = outputs;
   }

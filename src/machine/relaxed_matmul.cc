@@ -44,7 +44,7 @@ class Trial {
     args_.f32 = in_.data();
     args_.f32_stride = matrix.k;
     if (matrix.dots_bf16) {
-      args_.bf16_stride = Bf16Stride(matrix.k);
+      args_.bf16_stride = RowStride(matrix.k);
       rounded_.resize(tokens * args_.bf16_stride);
       args_.bf16 = rounded_.data();
       for (size_t t = 0; t < tokens; ++t) {

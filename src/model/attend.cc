@@ -1,4 +1,5 @@
-// Attention as an operation (ops.h): how a layer's attention is cut into tasks, and what one task does.
+// Attention as an operation (ops.h): how a layer's attention is cut into tasks, and what one task
+// does.
 #include <algorithm>
 
 #include "simd/attention.h"

@@ -52,9 +52,9 @@ void Multiply(Worker& worker, const Workspace& ws, const Weight& w, const Picked
   args.token_rows = from.token_rows;
   args.act = from.in.act;
   args.f32 = from.in.f32;
-  args.f32_stride = from.in.k;
+  args.f32_stride = from.in.stride;
   if (w.dots_bf16) args.bf16 = from.in.bf16;
-  args.bf16_stride = from.in.bf16_stride();
+  args.bf16_stride = from.in.stride;
   args.out = out;
   args.out_stride = stride;
   args.scratch = ws.MatMulScratch(static_cast<size_t>(worker.index()));

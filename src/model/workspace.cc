@@ -25,9 +25,9 @@ class Layout {
   void Add(InputBuffer* b, size_t rows, size_t k) {
     b->max_rows = rows;
     b->max_k = k;
-    Add(&b->f32, rows * k);
+    Add(&b->f32, rows * RowStride(k));
     Add(&b->act, ActBytes(rows, RoundUp(k, kActBlock)));
-    Add(&b->bf16, rows * Bf16Stride(k));
+    Add(&b->bf16, rows * RowStride(k));
   }
   size_t total() const { return total_; }
 
@@ -41,21 +41,21 @@ class Layout {
 Input Input::Rows(size_t first, size_t count) const {
   Input in = *this;
   in.rows = count;
-  in.f32 += first * k;
+  in.f32 += first * stride;
   if (act.q) in.act = ActRows(act, first, count);
-  in.bf16 += first * bf16_stride();
+  in.bf16 += first * stride;
   return in;
 }
 
 void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const {
   if (forms.int8) QuantisePart(values, act, t, begin, end);
-  if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * bf16_stride() + begin);
+  if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * stride + begin);
 }
 
 void Input::PrefetchToFill(InputForms forms, size_t t, size_t begin, size_t end) const {
   if (forms.int8 && act.q) {
-    PrefetchToWrite(act.q + t * k + begin, end - begin);
-    const size_t at = (t * k + begin) / kActBlock, n = (end - begin) / kActBlock;
+    PrefetchToWrite(act.q + t * stride + begin, end - begin);
+    const size_t at = (t * stride + begin) / kActBlock, n = (end - begin) / kActBlock;
     PrefetchToWrite(act.scale + at, n * sizeof(float));
     PrefetchToWrite(act.scaled_sum + at, n * sizeof(float));
     PrefetchToWrite(act.neg_sum + at, n * sizeof(int32_t));
@@ -63,18 +63,19 @@ void Input::PrefetchToFill(InputForms forms, size_t t, size_t begin, size_t end)
     PrefetchToWrite(act.sum16 + 2 * at, n * 2 * sizeof(int16_t));
   }
   if (forms.bf16) {
-    PrefetchToWrite(bf16 + t * bf16_stride() + begin, (end - begin) * sizeof(*bf16));
+    PrefetchToWrite(bf16 + t * stride + begin, (end - begin) * sizeof(*bf16));
   }
 }
 
-Input InputBuffer::View(size_t rows, size_t k) const {
-  DCHECK(rows <= max_rows && k <= max_k);
+Input InputBuffer::View(size_t rows, size_t k, size_t stride) const {
+  DCHECK(rows <= max_rows && k <= max_k && stride <= RowStride(k));
   Input in;
   in.f32 = f32;
   in.bf16 = bf16;
   in.rows = rows;
   in.k = k;
-  if (k % kActBlock == 0) in.act = MakeActView(act, rows, k);
+  in.stride = stride;
+  if (k % kActBlock == 0) in.act = MakeActView(act, rows, k, stride);
   return in;
 }
 

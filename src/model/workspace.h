@@ -23,12 +23,11 @@ class RelaxedMatMul;
 
 // A matmul input: rows as floats, and in the other forms where weights read them.
 struct Input {
-  float* f32 = nullptr;  // [rows][k]
-  size_t rows = 0, k = 0;
+  float* f32 = nullptr;  // [rows][stride]
+  size_t rows = 0, k = 0, stride = 0;
   ActView act;               // storage present when k is a multiple of 32
-  uint16_t* bf16 = nullptr;  // [rows][bf16_stride()]
-  float* row(size_t t) const { return f32 + t * k; }
-  size_t bf16_stride() const { return Bf16Stride(k); }
+  uint16_t* bf16 = nullptr;  // [rows][stride]
+  float* row(size_t t) const { return f32 + t * stride; }
   // Writes values [begin, end) of row t in these forms too; for int8, multiples of 32.
   void Fill(InputForms forms, size_t t, size_t begin, size_t end) const {
     Fill(forms, t, begin, end, row(t) + begin);
@@ -47,7 +46,8 @@ struct InputBuffer {
   uint8_t* act = nullptr;
   uint16_t* bf16 = nullptr;
   size_t max_rows = 0, max_k = 0;
-  Input View(size_t rows, size_t k) const;
+  Input View(size_t rows, size_t k) const { return View(rows, k, RowStride(k)); }
+  Input View(size_t rows, size_t k, size_t stride) const;  // `stride` up to RowStride(k)
 };
 
 // A pass of up to so many rows lets every worker keep all of them (pass.h). 1.5 us a row to norm

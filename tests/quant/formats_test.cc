@@ -91,7 +91,7 @@ struct Activations {
   ActView View(size_t k) {
     ActView view;
     view.rows = 2;
-    view.k = k;
+    view.k = view.stride = k;
     view.q = q.data();
     view.scale = scale.data();
     return view;
@@ -149,7 +149,7 @@ TEST(ReferenceDot, FollowsTheRecipeByHand) {
   float scale = 0.5f;
   ActView view;
   view.rows = 1;
-  view.k = 32;
+  view.k = view.stride = 32;
   view.q = q.data();
   view.scale = &scale;
   // f = 240 * (2 * 0.5); m = 1 * (0.5 * 32), the recipe's minimum being -m of the block.

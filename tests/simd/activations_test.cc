@@ -31,12 +31,12 @@ void ExpectBlock(const float* x, const ActView& a, size_t row, size_t b) {
   float amax = 0;
   for (size_t i = 0; i < 32; ++i) amax = std::max(amax, std::fabs(x[i]));
   const float inverse = amax > 0x1p-100f ? 127.0f / amax : 0.0f;
-  const size_t at = row * (a.k / 32) + b;
+  const size_t at = row * (a.stride / 32) + b;
   int pair[4] = {}, sum = 0;
   for (int i = 0; i < 32; ++i) {
     const int q = static_cast<int>(std::nearbyint(x[i] * inverse));
     ASSERT_LE(std::abs(q), 127);
-    ASSERT_EQ(a.q[row * a.k + b * 32 + i], q) << "value " << i;
+    ASSERT_EQ(a.q[row * a.stride + b * 32 + i], q) << "value " << i;
     pair[i / 16 * 2 + i % 4 / 2] += q;
     sum += q;
   }
@@ -65,7 +65,8 @@ TEST(ActivationsTest, QuantisesAsDefined) {
       QuantiseRow(x.data(), q.view, 1);
       ExpectRow(x, q.view, 1);
       EXPECT_EQ(q.view.q[0], 0x5a);  // its neighbours are untouched
-      EXPECT_EQ(q.view.q[2 * k], 0x5a);
+      EXPECT_EQ(q.view.q[q.view.stride + k], 0x5a);
+      EXPECT_EQ(q.view.q[2 * q.view.stride], 0x5a);
     });
   }
 }
@@ -122,12 +123,12 @@ TEST(ActivationsTest, ArraysDoNotOverlap) {
   const ActView& a = q.view;
   const uint8_t* const end = q.storage.get() + ActBytes(rows, k);
   const auto bytes = [](const void* p) { return static_cast<const uint8_t*>(p); };
-  EXPECT_GE(bytes(a.scale), bytes(a.q + rows * k));
-  EXPECT_GE(bytes(a.scaled_sum), bytes(a.scale + rows * k / 32));
-  EXPECT_GE(bytes(a.neg_sum), bytes(a.scaled_sum + rows * k / 32));
-  EXPECT_GE(bytes(a.neg_pair), bytes(a.neg_sum + rows * k / 32));
-  EXPECT_GE(bytes(a.sum16), bytes(a.neg_pair + rows * k / 16));
-  EXPECT_LE(bytes(a.sum16 + rows * k / 16), end);
+  EXPECT_GE(bytes(a.scale), bytes(a.q + rows * a.stride));
+  EXPECT_GE(bytes(a.scaled_sum), bytes(a.scale + rows * a.stride / 32));
+  EXPECT_GE(bytes(a.neg_sum), bytes(a.scaled_sum + rows * a.stride / 32));
+  EXPECT_GE(bytes(a.neg_pair), bytes(a.neg_sum + rows * a.stride / 32));
+  EXPECT_GE(bytes(a.sum16), bytes(a.neg_pair + rows * a.stride / 16));
+  EXPECT_LE(bytes(a.sum16 + rows * a.stride / 16), end);
 }
 
 // Rows of a chunk lie in tiles too where the CPU has AMX; parts of it that start inside one do not.
@@ -146,14 +147,14 @@ TEST(ActivationsTest, TilesHoldTheSameValues) {
     for (size_t r = 0; r < rows; ++r) {
       for (size_t b = 0; b < k / 32; ++b) {
         const size_t at = (r / 16 * (k / 32) + b) * 16 + r % 16;
-        EXPECT_EQ(0, memcmp(a.tile_q + 32 * at, a.q + r * k + 32 * b, 32)) << r << " " << b;
-        EXPECT_EQ(a.tile_scale[at], a.scale[r * (k / 32) + b]);
+        EXPECT_EQ(0, memcmp(a.tile_q + 32 * at, a.q + r * a.stride + 32 * b, 32)) << r << " " << b;
+        EXPECT_EQ(a.tile_scale[at], a.scale[r * (a.stride / 32) + b]);
       }
     }
   });
   const ActView part = ActRows(a, 32, 40);
-  EXPECT_EQ(0, memcmp(part.tile_q, a.q + 32 * k, 32));
-  EXPECT_EQ(part.tile_scale[1], a.scale[33 * (k / 32)]);
+  EXPECT_EQ(0, memcmp(part.tile_q, a.q + 32 * a.stride, 32));
+  EXPECT_EQ(part.tile_scale[1], a.scale[33 * (a.stride / 32)]);
   EXPECT_EQ(ActRows(a, 33, 40).tile_q, nullptr);
 }
 

@@ -154,10 +154,11 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   });
   pass.Barrier();
 
-  const Input latent = pass.ws.latent_in.View(R * c.heads, mla.kv_rank);
-  Input by_row = latent;  // the same memory as [R][heads * kv_rank]
+  // One row after the other, so that the same memory is [R][heads * kv_rank] too.
+  const Input latent = pass.ws.latent_in.View(R * c.heads, mla.kv_rank, mla.kv_rank);
+  Input by_row = latent;
   by_row.rows = by_row.act.rows = R;
-  by_row.k = by_row.act.k = c.heads * mla.kv_rank;
+  by_row.k = by_row.stride = by_row.act.k = by_row.act.stride = c.heads * mla.kv_rank;
   const InputForms reads = Reads(w.v_b);
   const bool same = mla.kv_rank % 2 == 0;  // pairs of bfloat16 begin where a head does
   const bool filled =
@@ -175,7 +176,7 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
     for (size_t h = begin; h < end; ++h) {
       const size_t first = h * mla.head_value_dim, last = first + mla.head_value_dim;
       MatMulAlone(pass, w.v_b.Expert(h), latent, pass.ws.head_rows + h * pass.ws.max_rows, R,
-                  out.f32 + first, out.k);
+                  out.f32 + first, out.stride);
       for (size_t t = 0; fills && t < R; ++t) out.Fill(Reads(w.o), t, first, last);
     }
   });
