@@ -1,6 +1,8 @@
 // The tile kernel of prefill: two byte panels (32 rows) by a few tokens, over one
 // chunk of k, for every kind of codes a format may have. The float sums wait in the
 // output between chunks; minimums are subtracted with the last.
+#include <string.h>
+
 #include "simd/byte_panel.h"
 
 #if defined(__x86_64__)
@@ -97,37 +99,38 @@ HWY_NOINLINE void SubtractMins(const ByteTileArgs& tile, size_t panel, const Tok
   }
 }
 
-// T tokens x V panels from `panel`, `valid` of their rows exist. The kernel adds in place when
-// whole panels are written, else in a copy.
+// `n` floats, kMost as a rule.
+template <size_t kMost>
+HWY_INLINE void CopyFloats(const float* HWY_RESTRICT from, size_t n, float* HWY_RESTRICT to) {
+  if (n == kMost) {
+    memcpy(to, from, kMost * sizeof(float));
+  } else {
+    memcpy(to, from, n * sizeof(float));
+  }
+}
+
+// T tokens x V panels from `panel`, `valid` of their rows exist.
 template <class C, size_t V, size_t T, bool kI8mm>
 void Tile(const ByteTileArgs& tile, size_t panel, size_t token, size_t valid) {
   const MatMulArgs& args = *tile.args;
-  HWY_ALIGN float copy[T][V * kPanelRows];
+  constexpr size_t kColumns = V * kPanelRows;
+  HWY_ALIGN float sums[T][kColumns] = {};
   float* const out = args.out + token * args.out_stride + tile.row + panel * kPanelRows;
-  const bool whole = valid == V * kPanelRows;
-  float* const f = whole ? out : copy[0];
-  const size_t stride = whole ? args.out_stride : V * kPanelRows;
-  for (size_t t = 0; t < T; ++t) {
-    if (tile.unit_begin == 0) {
-      std::fill_n(f + t * stride, V * kPanelRows, 0.0f);
-    } else if (!whole) {
-      std::copy_n(out + t * args.out_stride, valid, copy[t]);
-    }
+  for (size_t t = 0; tile.unit_begin > 0 && t < T; ++t) {
+    CopyFloats<kColumns>(out + t * args.out_stride, valid, sums[t]);
   }
   const auto* units = static_cast<const typename C::Block*>(tile.units) + panel * tile.chunk_units;
   const TokenRows<T> rows = RowsOf<T>(args, token);
   if constexpr (kI8mm) {
-    PairKernel<C, T>(units, tile.unit_count, rows, tile.unit_begin, f, stride);
+    PairKernel<C, T>(units, tile.unit_count, rows, tile.unit_begin, sums[0]);
   } else {
-    PanelKernel<C, V, T>(units, tile.chunk_units, tile.unit_count, rows, tile.unit_begin, f,
-                         nullptr, stride);
+    PanelKernel<C, V, T>(units, tile.chunk_units, tile.unit_count, rows, tile.unit_begin, sums[0],
+                         nullptr);
   }
   if (tile.has_min && tile.unit_begin + tile.unit_count == args.k / kActBlock) {
-    SubtractMins<C::kSub16, V, T>(tile, panel, rows, f, stride);
+    SubtractMins<C::kSub16, V, T>(tile, panel, rows, sums[0], kColumns);
   }
-  if (!whole) {
-    for (size_t t = 0; t < T; ++t) std::copy_n(copy[t], valid, out + t * args.out_stride);
-  }
+  for (size_t t = 0; t < T; ++t) CopyFloats<kColumns>(sums[t], valid, out + t * args.out_stride);
 }
 
 template <class C, bool kI8mm, size_t T = kTokens<C, kI8mm>>

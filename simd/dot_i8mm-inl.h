@@ -132,8 +132,7 @@ struct PairSums {
 // As PanelKernel with one panel, over units that PairRows has turned.
 template <class C, size_t T>
 HWY_NOINLINE void PairKernel(const typename C::Block* HWY_RESTRICT units, size_t count,
-                             const TokenRows<T>& rows, size_t first_block, float* f,
-                             size_t stride) {
+                             const TokenRows<T>& rows, size_t first_block, float* f) {
   using Sums = PairSums<C, T>;
   constexpr size_t kN = Sums::kN;
   const TokenRows<T> a = rows;
@@ -144,8 +143,8 @@ HWY_NOINLINE void PairKernel(const typename C::Block* HWY_RESTRICT units, size_t
     for (size_t i = 0; i < 2; ++i) {
       SLUICE_UNROLL
       for (size_t j = 0; j < kN; ++j) {
-        const VF first = hn::LoadU(d, f + 2 * j * stride + row + 4 * i);
-        const VF second = hn::LoadU(d, f + Sums::Second(j) * stride + row + 4 * i);
+        const VF first = hn::LoadU(d, f + 2 * j * kPanelRows + row + 4 * i);
+        const VF second = hn::LoadU(d, f + Sums::Second(j) * kPanelRows + row + 4 * i);
         total[2 * i][j] = hn::InterleaveLower(d, first, second);
         total[2 * i + 1][j] = hn::InterleaveUpper(d, first, second);
       }
@@ -177,9 +176,9 @@ HWY_NOINLINE void PairKernel(const typename C::Block* HWY_RESTRICT units, size_t
       SLUICE_UNROLL
       for (size_t j = 0; j < kN; ++j) {
         const VF low = total[2 * i][j], high = total[2 * i + 1][j];
-        hn::StoreU(hn::ConcatEven(d, high, low), d, f + 2 * j * stride + row + 4 * i);
+        hn::StoreU(hn::ConcatEven(d, high, low), d, f + 2 * j * kPanelRows + row + 4 * i);
         if (2 * j + 1 < T) {
-          hn::StoreU(hn::ConcatOdd(d, high, low), d, f + (2 * j + 1) * stride + row + 4 * i);
+          hn::StoreU(hn::ConcatOdd(d, high, low), d, f + (2 * j + 1) * kPanelRows + row + 4 * i);
         }
       }
     }

@@ -98,7 +98,7 @@ HWY_INLINE void FewTokens(const MatMulArgs& args, const typename C::Block* w, si
     if constexpr (T == 1) {
       if (!PrefetchForOne()) kernel = PanelKernel<C, 1, T, false>;
     }
-    kernel(w, 0, blocks, RowsOf<T>(args, first), b, sums.f[first], sums.m[first], kPanelRows);
+    kernel(w, 0, blocks, RowsOf<T>(args, first), b, sums.f[first], sums.m[first]);
   } else if constexpr (T > 1) {
     FewTokens<C, T - 1>(args, w, blocks, b, first, count, sums);
   }
@@ -121,9 +121,8 @@ void TwoPanelsAtOnce(const MatMulArgs& args, const PanelSource<C>& source) {
     HWY_ALIGN float f[T][kTileRows] = {};
     HWY_ALIGN float m[T][kTileRows] = {};
     // An odd last panel is multiplied twice, its copy dropped.
-    PanelKernel<C, kTilePanels, T, true>(source.Get(row, 0, blocks),
-                                         valid > kPanelRows ? blocks : 0, blocks, tokens, 0, f[0],
-                                         m[0], kTileRows);
+    PanelKernel<C, kTilePanels, T, true>(
+        source.Get(row, 0, blocks), valid > kPanelRows ? blocks : 0, blocks, tokens, 0, f[0], m[0]);
     for (size_t t = 0; t < T; ++t) {
       float* const out = args.out + t * args.out_stride + row;
       for (size_t r = 0; r < valid; ++r) out[r] = f[t][r] - m[t][r];
