@@ -47,6 +47,14 @@ Input Input::Rows(size_t first, size_t count) const {
   return in;
 }
 
+Input Input::Joined(size_t n) const {
+  DCHECK(stride == k && rows % n == 0);
+  Input in = *this;
+  in.rows = in.act.rows = rows / n;
+  in.k = in.stride = in.act.k = in.act.stride = n * k;
+  return in;
+}
+
 void Input::Fill(InputForms forms, size_t t, size_t begin, size_t end, const float* values) const {
   if (forms.int8) QuantisePart(values, act, t, begin, end);
   if (forms.bf16) RoundToBf16(values, end - begin, bf16 + t * stride + begin);

@@ -38,6 +38,8 @@ struct Input {
   // Asks the caches for what such a Fill() will write.
   void PrefetchToFill(InputForms forms, size_t t, size_t begin, size_t end) const;
   Input Rows(size_t first, size_t count) const;  // a part of the rows
+  // The same memory with every `n` rows as one; only of rows without gaps (stride == k).
+  Input Joined(size_t n) const;
 };
 
 // Storage for an Input of any shape up to a maximum.

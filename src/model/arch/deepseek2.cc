@@ -154,11 +154,8 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   });
   pass.Barrier();
 
-  // One row after the other, so that the same memory is [R][heads * kv_rank] too.
   const Input latent = pass.ws.latent_in.View(R * c.heads, mla.kv_rank, mla.kv_rank);
-  Input by_row = latent;
-  by_row.rows = by_row.act.rows = R;
-  by_row.k = by_row.stride = by_row.act.k = by_row.act.stride = c.heads * mla.kv_rank;
+  const Input by_row = latent.Joined(c.heads);
   const InputForms reads = Reads(w.v_b);
   const bool same = mla.kv_rank % 2 == 0;  // pairs of bfloat16 begin where a head does
   const bool filled =
