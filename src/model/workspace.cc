@@ -52,6 +52,8 @@ Input Input::Joined(size_t n) const {
   Input in = *this;
   in.rows = in.act.rows = rows / n;
   in.k = in.stride = in.act.k = in.act.stride = n * k;
+  in.act.tile_q = nullptr;  // which hold the rows as they were, and no room for longer ones
+  in.act.tile_scale = nullptr;
   return in;
 }
 

@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kRows = 6, kK = 128, kHeads = 3;
+constexpr size_t kRows = 66, kK = 128, kHeads = 3;
 constexpr InputForms kAllForms{.int8 = true, .bf16 = true};
 
 struct Storage {
@@ -70,6 +70,7 @@ TEST(InputTest, HeadsOfJoinedRowsAreRows) {
   const Input joined = heads.Joined(kHeads);
   ASSERT_EQ(joined.rows, kRows / kHeads);
   ASSERT_EQ(joined.k, kHeads * kK);
+  EXPECT_EQ(joined.act.tile_q, nullptr);  // with AMX 66 rows have tiles, 22 longer ones no room
   for (size_t i = 0; i < kRows; ++i) Fill(joined, i / kHeads, i % kHeads * kK, i);
   for (size_t i = 0; i < kRows; ++i) ExpectValues(heads, i);
 }

@@ -154,6 +154,7 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   });
   pass.Barrier();
 
+  // Without gaps, so that attention can write all heads of a row.
   const Input latent = pass.ws.latent_in.View(R * c.heads, mla.kv_rank, mla.kv_rank);
   const Input by_row = latent.Joined(c.heads);
   const InputForms reads = Reads(w.v_b);
