@@ -12,8 +12,8 @@ namespace sluice {
 constexpr size_t kActBlock = 32;
 
 // Values from one row of a product's inputs to the next, in every form: an odd number of 64,
-// because rows a power of two apart share few sets of the caches (Zen 3, 512 tokens, GMAC/s of two
-// threads with rows next to each other and so: Q4_0 of 8192 x 2048 67.1 and 70.4, of 2048 x
+// because rows a power of two apart share few sets of the caches (Zen 3, 512 tokens, GMAC/s of each
+// of two threads with rows next to each other and so: Q4_0 of 8192 x 2048 67.1 and 70.4, of 2048 x
 // 8192 52.9 and 54.4; F32 33.3 and 34.5).
 inline size_t RowStride(size_t k) { return ((k + 63) / 64 | 1) * 64; }
 

@@ -32,7 +32,7 @@ class Trial {
   Trial(const KernelMatrix& matrix, size_t tokens)
       : format_(*matrix.format),
         scratch_(MatMulScratchBytes(matrix.k) + 64),
-        in_(tokens * matrix.k),
+        in_(tokens * RowStride(matrix.k)),
         out_(tokens * std::min(OneDnn::kColumns, matrix.rows)) {
     for (size_t i = 0; i < in_.size(); ++i) {  // neither zeros nor denormals
       in_[i] = static_cast<float>(i * 2654435761u % 2048) / 1024 - 1;
@@ -42,13 +42,13 @@ class Trial {
     args_.rows = args_.row_end = args_.out_stride = std::min(OneDnn::kColumns, matrix.rows);
     args_.k = matrix.k;
     args_.f32 = in_.data();
-    args_.f32_stride = matrix.k;
+    args_.f32_stride = RowStride(matrix.k);  // as passes have them
     if (matrix.dots_bf16) {
-      args_.bf16_stride = RowStride(matrix.k);
+      args_.bf16_stride = args_.f32_stride;
       rounded_.resize(tokens * args_.bf16_stride);
       args_.bf16 = rounded_.data();
       for (size_t t = 0; t < tokens; ++t) {
-        RoundToBf16(&in_[t * matrix.k], matrix.k, &rounded_[t * args_.bf16_stride]);
+        RoundToBf16(&in_[t * args_.f32_stride], matrix.k, &rounded_[t * args_.bf16_stride]);
       }
     }
     args_.out = out_.data();
