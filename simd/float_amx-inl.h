@@ -3,8 +3,8 @@
 //
 //   BF16   w x, with x rounded to bfloat16. Panels of pairs of k lie as the instruction wants its
 //          second operand.
-//   F16    (w0 + w1) x: w0 is w rounded to bfloat16, w1 what is left, exact. A chunk of each panel
-//          is taken apart at a time. What rounds to infinity becomes NaN. With 16 bits of x, a
+//   F16    (w0 + w1) x: w0 is w cut to bfloat16, w1 what is left, exact. A chunk of each panel
+//          is taken apart at a time. An infinite weight becomes NaN. With 16 bits of x, a
 //          third product, the mean KL divergence from exact arithmetic is 0.00003 instead of
 //          0.00008 (Gemma 3 270M with bf16 keys and values; Q8_0: 0.002), and 1B takes 293 instead
 //          of 505 tok/s of prefill (Xeon with AMX, two threads).
@@ -99,9 +99,10 @@ HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float
   }
   for (size_t s = 0; s < steps; ++s) {
     if (stream) {
+      const size_t ahead = PanelAhead<V>((steps - s) * kAmxStepBytes, o.panel_stride);
       for (size_t v = 0; v < V; ++v) {
         for (size_t line = 0; line < kAmxStepBytes; line += 64) {
-          __builtin_prefetch(weights(s, 0) + v * o.panel_stride + kPanelPrefetch + line, 0, 2);
+          PrefetchPanel(weights(s, 0) + v * o.panel_stride + line, ahead);
         }
       }
     }
@@ -198,15 +199,15 @@ void Bf16Block(const Bf16Weights<P>& w, const uint16_t* x, size_t x_stride, size
 using DU32 = hn::RebindToUnsigned<DF>;
 using VU32 = hn::Vec<DU32>;
 
-// 16 weights of F16, and their parts as floats: rounded to nearest, ties away from zero, and the
-// rest.
+// 16 weights of F16, and the upper part of floats: cut to bfloat16, so that the rest, at most 3
+// bits of F16, is one too. To round instead takes an addition, with which one token takes 3 to 5 %
+// longer.
 HWY_INLINE VF LoadHalves(const uint16_t* p) {
   const hn::Rebind<uint16_t, DF> d16;
   return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::LoadU(d16, p)));
 }
 HWY_INLINE VF UpperPart(VF w) {
-  const VU32 bits = hn::Add(hn::BitCast(DU32(), w), hn::Set(DU32(), 0x8000u));
-  return hn::BitCast(DF(), hn::And(bits, hn::Set(DU32(), 0xffff0000u)));
+  return hn::BitCast(DF(), hn::And(hn::BitCast(DU32(), w), hn::Set(DU32(), 0xffff0000u)));
 }
 // Floats that are bfloat16 as pairs.
 HWY_INLINE VU32 Pairs(VF even, VF odd) {
@@ -223,7 +224,7 @@ inline HWY_NOINLINE void TakeApart(const uint8_t* panel, size_t count, uint8_t* 
   const auto* const from = reinterpret_cast<const uint16_t*>(panel);
   size_t k = 0;
   for (; k + 2 <= count; k += 2) {
-    if (stream) __builtin_prefetch(panel + k * kBytes + kPanelPrefetch, 0, 2);
+    if (stream) PrefetchPanel(panel + k * kBytes, kPanelPrefetch);
     const VF even = LoadHalves(from + k * kPanelRows),
              odd = LoadHalves(from + (k + 1) * kPanelRows);
     const VF even0 = UpperPart(even), odd0 = UpperPart(odd);
@@ -254,14 +255,11 @@ class NoSubnormals {
   const unsigned before_;
 };
 
-// Weights ahead, to L1. 1B, two threads, tok/s: this 11.2 to 11.7, half of it 11.1, to L2 4 KB or 8
-// KB ahead 11.2 and 11.0; all 32 k unrolled 10.1.
-constexpr size_t kHalvesAhead = 1024;
-
 // One token of F16 from panels: with FMAs what the instruction does, in its order, because to write
-// the parts of weights that are used once costs more (1B, two threads: 7.5 tok/s).
-// f[v] += the products of 32 k of two panels.
-HWY_INLINE void HalvesOfOne(const uint16_t* const (&w)[2], const float* x, VF (&f)[2]) {
+// the parts of weights that are used once costs more (1B, two threads: 7.5 tok/s instead of 11.5;
+// all 32 k unrolled 10.1). f[v] += the products of 32 k of two panels. `ahead`: of PrefetchPanel().
+HWY_INLINE void HalvesOfOne(const uint16_t* const (&w)[2], const float* x, size_t ahead,
+                            VF (&f)[2]) {
   VF even[2][2], odd[2][2];
   SLUICE_UNROLL
   for (size_t v = 0; v < 2; ++v) {
@@ -278,9 +276,7 @@ HWY_INLINE void HalvesOfOne(const uint16_t* const (&w)[2], const float* x, VF (&
     }
   };
   for (size_t k = 0; k < kAmxK; k += 2) {
-    for (size_t v = 0; v < 2; ++v) {
-      __builtin_prefetch(w[v] + k * kPanelRows + kHalvesAhead, 0, 3);
-    }
+    for (size_t v = 0; v < 2; ++v) PrefetchPanel(w[v] + k * kPanelRows, ahead);
     add(k, even);
     add(k + 1, odd);
   }
@@ -310,13 +306,14 @@ inline void OneTokenOfHalves(const MatMulArgs& args) {
     const uint16_t* w[2] = {first, valid > kPanelRows ? first + panel : first};
     VF f[2] = {hn::Zero(DF()), hn::Zero(DF())};
     for (size_t s = 0; s < steps; ++s) {
-      HalvesOfOne(w, x + s * kAmxK, f);
+      const size_t left = (steps - s) * kAmxStepBytes;
+      HalvesOfOne(w, x + s * kAmxK, PanelAhead<2>(left, panel * sizeof(uint16_t)), f);
       for (const uint16_t*& at : w) at += kAmxK * kPanelRows;
     }
     if (rest != 0) {
       HWY_ALIGN uint16_t copy[2][kAmxK * kPanelRows] = {};
       for (size_t v = 0; v < 2; ++v) std::copy_n(w[v], rest * kPanelRows, copy[v]);
-      HalvesOfOne({copy[0], copy[1]}, x + steps * kAmxK, f);
+      HalvesOfOne({copy[0], copy[1]}, x + steps * kAmxK, 0, f);
     }
     HWY_ALIGN float out[kAmxColumns];
     hn::Store(f[0], DF(), out);

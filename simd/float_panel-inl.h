@@ -62,10 +62,9 @@ HWY_INLINE void FloatChain(const uint8_t* HWY_RESTRICT w, size_t panel_stride, s
   };
   for (size_t i = 0; i + C::kValues <= count; i += C::kValues, w += sizeof(Block)) {
     if constexpr (kStream) {
+      const size_t ahead = PanelAhead<V>(PanelBytes<C>(count - i), panel_stride);
       SLUICE_UNROLL
-      for (size_t v = 0; v < V; ++v) {
-        __builtin_prefetch(w + v * panel_stride + kPanelPrefetch, 0, 2);
-      }
+      for (size_t v = 0; v < V; ++v) PrefetchPanel(w + v * panel_stride, ahead);
     }
     SLUICE_UNROLL
     for (size_t step = 0; step < C::kSteps; ++step) {

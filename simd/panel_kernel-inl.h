@@ -141,15 +141,26 @@ struct UnitSums {
   }
 };
 
-// Bytes ahead in a panel, to L2, for weights that come from memory. Beside the work of several
-// tokens too few misses are under way without (Zen 4 from DRAM, GB/s without and with, 2, 4 and 8
-// tokens: Q4_K 21, 11, 6.6 and 29, 20, 10.7; Q4_0 32, 14, 7 and 28, 22, 11). Zen 3, one token, GB/s
-// with none, 1024, 2048, 4096 and 8192 ahead: Q4_0 16, 18, 20, 19, 18; Q6_K 15, 18, 20, 20, 18
-// (into L1 the same; more tokens do not mind the distance). Xeon with AMX, two threads, none, 2048,
-// 4096, 8192, 16384: Q4_0 17.0, 20.6, 21.4, 19.8, 21.0; Q6_K 18.5, 20.5, 23.4, 23.0, 23.2.
-constexpr size_t kPanelPrefetch = HWY_TARGET == HWY_AVX2        ? 2048
-                                  : HWY_TARGET == HWY_AVX3_ZEN4 ? 8192
-                                                                : 4096;
+// Bytes ahead in a panel for weights that come from memory. Beside the work of several tokens too
+// few misses are under way without (Zen 4 from DRAM, GB/s without and with, 2, 4 and 8 tokens: Q4_K
+// 21, 11, 6.6 and 29, 20, 10.7; Q4_0 32, 14, 7 and 28, 22, 11). Zen 3, one token, GB/s with none,
+// 1024, 2048, 4096 and 8192 ahead: Q4_0 16, 18, 20, 19, 18; Q6_K 15, 18, 20, 20, 18 (into L1 the
+// same; more tokens do not mind the distance). Xeon with AMX, two threads in turns within one
+// process, against 4096 ahead to L2: 2048 to L2 2 to 7 %, 2048 to L1 5 to 11 % faster; 1024, 1536
+// and 3072 to L1 4 to 7 %; 4096 to L2 and 256 or 1024 to L1 together 4 to 11 %, for twice the
+// hints.
+constexpr bool kZen = HWY_TARGET == HWY_AVX3_ZEN4;
+constexpr size_t kPanelPrefetch = kZen ? 8192 : 2048;
+HWY_INLINE void PrefetchPanel(const void* at, size_t ahead) {
+  __builtin_prefetch(static_cast<const char*>(at) + ahead, 0, kZen ? 2 : 3);
+}
+// The distance in each of V panels `stride` bytes apart, `left` bytes before its end: beyond, the
+// panel is meant that comes V panels later, because those between are read beside this one (2 to
+// 4 %).
+template <size_t V>
+HWY_INLINE size_t PanelAhead(size_t left, size_t stride) {
+  return kPanelPrefetch + (left > kPanelPrefetch ? 0 : (V - 1) * stride);
+}
 // Whether one token does so too. Zen 4 alone is 10 to 20 % faster with what its hardware prefetches
 // by itself. Zen 5, which has the same target, is not: 1B, two threads, tok/s without and with,
 // Q4_0 46 and 58, Q4_K_M 50 and 56, Q6_K 36 and 45 (4096 ahead the same).
@@ -171,20 +182,20 @@ HWY_NOINLINE void PanelKernel(const typename C::Block* HWY_RESTRICT w, size_t pa
   constexpr size_t kN = V * kParts;
   constexpr size_t kSums = C::kHasMin ? 3 : 2;  // integer, f, m
   constexpr bool kInRegisters = kN * T * kSums + 6 <= kRegisters;
+  constexpr size_t kBytes = sizeof(typename C::Block), kUnitBytes = kBytes / C::kUnits;
   const TokenRows<T> a = rows;
   FloatTile<V, T, kInRegisters> sum_f(f);
   FloatTile<V, T, kInRegisters && C::kHasMin> sum_m(m);
   for (size_t i = 0; i < blocks; ++i, ++w) {
+    const size_t ahead = PanelAhead<V>((blocks - i) * kBytes, panel_stride * kBytes);
     for (size_t unit = 0; unit < C::kUnits; ++unit, ++b) {
       if constexpr (kStream) {
-        constexpr size_t kUnitBytes = sizeof(typename C::Block) / C::kUnits;
         SLUICE_UNROLL
         for (size_t v = 0; v < V; ++v) {
-          const char* const ahead =
-              reinterpret_cast<const char*>(w + v * panel_stride) + unit * kUnitBytes;
+          const char* const at = reinterpret_cast<const char*>(w + v * panel_stride);
           SLUICE_UNROLL
-          for (size_t at = 0; at < kUnitBytes; at += 64) {
-            __builtin_prefetch(ahead + kPanelPrefetch + at, 0, 2);
+          for (size_t line = 0; line < kUnitBytes; line += 64) {
+            PrefetchPanel(at + unit * kUnitBytes + line, ahead);
           }
         }
       }

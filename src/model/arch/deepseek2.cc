@@ -158,10 +158,7 @@ void LatentAttention(Pass& pass, size_t layer, const Input& in) {
   const Input latent = pass.ws.latent_in.View(R * c.heads, mla.kv_rank, mla.kv_rank);
   const Input by_row = latent.Joined(c.heads);
   const InputForms reads = Reads(w.v_b);
-  const bool same = mla.kv_rank % 2 == 0;  // pairs of bfloat16 begin where a head does
-  const bool filled =
-      Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, same ? reads : InputForms()) &&
-      same;
+  const bool filled = Attend(pass, layer, pass.ws.qkv, stride, by_row, nullptr, reads);
   pass.Barrier();
   if (reads && !filled) {
     FillForms(pass, latent, reads);
