@@ -63,7 +63,8 @@ void ModelFlags::AddTo(CLI::App& command) {
   command
       .add_option("--huge-pages", huge_pages,
                   "Pages of 2 MiB for the weights: on (at the cost of a copy where the file system "
-                  "has none), off; auto: where they cost nothing and are no slower")
+                  "has none), off; auto: where they cost nothing and are no slower, and a copy "
+                  "where a virtual machine holds the file in slow memory")
       ->type_name("MODE")
       ->capture_default_str();
   command

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "src/machine/checkup_checks.h"
+#include "src/machine/other_memory.h"
 #include "src/machine/quota.h"
 
 namespace sluice {
@@ -13,7 +14,6 @@ constexpr char kHugeEnabled[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kNodes[] = "/sys/devices/system/node/";
 constexpr uint64_t kProgramMib = 256;
 constexpr double kLowMemory = 0.1;    // of all memory
-constexpr double kSlowMemory = 0.8;   // of the rate of other memory
 constexpr double kHugeGain = 1.05;    // below, 2 MB pages do not matter here
 constexpr double kLosingGain = 0.95;  // below, sluice takes small pages by itself
 constexpr double kPressureNote = 1, kPressureWarning = 10;  // % of time, PSI
@@ -109,22 +109,31 @@ Finding CheckPanelPages(const CheckupInput& in) {
            "on; then delete the panels, they are written anew"}};
 }
 
-// Not all memory of a virtual machine is of one kind: its host may hold a part in small pages or on
-// another node, which nothing here shows but the time it takes.
+// See other_memory.h.
 Finding CheckPanelMemory(const CheckupInput& in) {
   const char* const name = "panel memory";
   if (!in.model || !in.model->panels_resident_bytes) return Ok(name, "no panels yet");
   const auto panels = in.measured.panel_read_gb_s, others = in.measured.read_gb_s;
   if (!panels || !others) return Ok(name, "not measured");
-  const double share = *panels / *others;
-  if (share >= kSlowMemory) return Ok(name, Printf("the panels read at %.1f GB/s", *panels));
+  const MemoryRates rates{*panels, *others};
+  if (!rates.Slow()) return Ok(name, Printf("the panels read at %.1f GB/s", *panels));
+  const std::string found = Printf(
+      "the pages that hold the panels read at %.1f GB/s, others at %.1f GB/s", *panels, *others);
+  const char* const anew = "delete the panels when memory is free; they are written anew";
+  const Result<uint64_t> available = MemInfo(in.files, "MemAvailable:");
+  const uint64_t bytes = in.model->panel_bytes;
+  if (available.ok() && *available / 2 >= bytes) {
+    return {name,
+            Severity::kNote,
+            found + ": a run copies the panels there",
+            Model(static_cast<double>(bytes), CostUnit::kBytes, "the copy"),
+            {anew}};
+  }
   return {name,
           Severity::kWarning,
-          Printf("the pages that hold the panels read at %.1f GB/s, others at %.1f GB/s", *panels,
-                 *others),
-          Measure(100 * (1 - share), CostUnit::kDecode, "both read here and now"),
-          {"sluice run --weights repack (panels in other memory)",
-           "delete the panels when memory is free; they are written anew"}};
+          found + ", where there is no room for a copy",
+          Measure(100 * (1 - *panels / *others), CostUnit::kDecode, "both read here and now"),
+          {"free " + Size(2 * bytes) + " of memory: a run then copies the panels", anew}};
 }
 
 Finding CheckReservedPages(const CheckupInput& in) {

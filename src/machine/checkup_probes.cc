@@ -145,7 +145,7 @@ std::optional<double> MeasureHugePageGain(ThreadTeam& team) {
       SystemFiles().Chosen("/sys/kernel/mm/transparent_hugepage/enabled");
   const bool never = !mode.ok() || *mode == "never";
   if (!huge.Collapse() && never) return std::nullopt;
-  return HugePageGain(team, small.data(), huge.data(), bytes);
+  return HugePageGain(team, {small.data(), bytes}, {huge.data(), bytes});
 }
 
 std::optional<double> MeasureTargetGain(ThreadTeam& team) {

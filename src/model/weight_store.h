@@ -38,8 +38,8 @@ Activations BestActivations(Activations asked, bool portable);
 
 // Pages of 2 MB for the weights.
 //   on    also copies a sidecar that the system maps by small pages into memory that has large ones
-//   auto  what costs nothing: maps by large pages where the system can, unless this machine reads
-//         them more slowly (measured once)
+//   auto  maps by large pages where the system can, unless this machine reads them more slowly
+//         (measured once); copies a sidecar out of a virtual machine's slow memory (other_memory.h)
 enum class HugePages : uint8_t { kAuto, kOn, kOff };
 
 // Where and how weights lie in memory; never what they are.
@@ -81,6 +81,8 @@ class WeightStore {
   Status FillPanelFile(ThreadTeam& team, const LoadProgress& progress);
   Status OpenPanelFile(ThreadTeam& team);
   void PlacePanelFile(ThreadTeam& team);
+  Status LeaveSlowMemory(ThreadTeam& team);
+  std::string NextToPanels(const char* name) const;
   Status CopyPanelFile(ThreadTeam& team);
   Status CreateArenas(uint64_t bytes);
   uint8_t* Allocate(const PanelShape& shape);
