@@ -66,10 +66,12 @@ HWY_INLINE void PackTileQuery(const float* q, size_t key_dim, uint8_t* group, si
   }
 }
 
-// A page, and the next one to read: the first group's loads ask for the same lines of that one.
+// A page, and the next one to read: each tile that the first group loads asks for as many bytes of
+// that one, in the order of their addresses, which the hardware goes on from. Asking for the same
+// lines that the tile has, in its order: 7 to 11 % slower from memory (heads of 64, 128), 3 to 5 %
+// from caches; into L1, or for every second or fourth line: no better than that.
 struct TilePage {
-  const uint8_t *keys, *values;
-  ptrdiff_t next;  // bytes
+  const uint8_t *keys, *values, *next_keys, *next_values;
   size_t key_dim, value_dim;
   bool ahead;
 
@@ -77,15 +79,16 @@ struct TilePage {
   TilePage(const KvShape& shape, const uint8_t* page, const uint8_t* next_page, bool prefetch)
       : keys(page),
         values(page + KvLayout(shape).values),
-        next(next_page - page),
+        next_keys(next_page),
+        next_values(next_page + KvLayout(shape).values),
         key_dim(shape.key_dim),
         value_dim(shape.value_dim),
         ahead(prefetch) {}
 
   template <int kTile>
-  HWY_INLINE void Load(const uint8_t* p, size_t stride) const {
+  HWY_INLINE void Load(const uint8_t* p, size_t stride, const uint8_t* next) const {
     if (ahead) {
-      for (size_t r = 0; r < 16; ++r) __builtin_prefetch(p + r * stride + next, 0, 2);
+      for (size_t at = 0; at < kTileBytes; at += 64) __builtin_prefetch(next + at, 0, 2);
     }
     LoadTile<kTile>(p, stride);
   }
@@ -93,9 +96,10 @@ struct TilePage {
 
 // One tile of 16 slots for one step of dimensions.
 template <int kTile>
-HWY_INLINE void TileScore(const TilePage& page, const uint8_t* keys) {
+HWY_INLINE void TileScore(const TilePage& page, const uint8_t* keys, size_t step) {
   constexpr int kKey = 6 + kTile % 2;
-  page.Load<kKey>(keys + kTile * 64, kSpan * sizeof(uint32_t));
+  page.Load<kKey>(keys + kTile * 64, kSpan * sizeof(uint32_t),
+                  page.next_keys + (4 * step + kTile) * kTileBytes);
   MultiplyBf16<kTile, 4, kKey>();
 }
 
@@ -112,10 +116,10 @@ HWY_INLINE void TileScores(const TilePage& page, const uint8_t* q, float* scores
     const size_t dim = HWY_MIN(s * kTileDims, page.key_dim - kTileDims);
     const uint8_t* keys = page.keys + dim / 2 * kSpan * sizeof(uint32_t);
     LoadTile<4>(q, 64);
-    TileScore<0>(page, keys);
-    if constexpr (kTiles > 1) TileScore<1>(page, keys);
-    if constexpr (kTiles > 2) TileScore<2>(page, keys);
-    if constexpr (kTiles > 3) TileScore<3>(page, keys);
+    TileScore<0>(page, keys, s);
+    if constexpr (kTiles > 1) TileScore<1>(page, keys, s);
+    if constexpr (kTiles > 2) TileScore<2>(page, keys, s);
+    if constexpr (kTiles > 3) TileScore<3>(page, keys, s);
   }
   StoreTile<0>(scores, kStride);
   if constexpr (kTiles > 1) StoreTile<1>(scores + 16, kStride);
@@ -185,13 +189,14 @@ template <int kTile, size_t kBegin, size_t kEnd>
 HWY_INLINE void TileValue(const TilePage& page, size_t dim, float* products) {
   const size_t row = page.value_dim * sizeof(uint32_t);
   const uint8_t* values = page.values + (dim + kTile * kTileSlots) * sizeof(uint32_t);
+  const uint8_t* next = page.next_values + 2 * (dim / kTileSlots + kTile) * kTileBytes;
   ZeroTile<kTile>();
   if constexpr (kBegin == 0) {
-    page.Load<6>(values, row);
+    page.Load<6>(values, row, next);
     MultiplyBf16<kTile, 4, 6>();
   }
   if constexpr (kEnd == 2) {
-    page.Load<7>(values + 16 * row, row);
+    page.Load<7>(values + 16 * row, row, next + kTileBytes);
     MultiplyBf16<kTile, 5, 7>();
   }
   StoreTile<kTile>(products + kTile * kTileSlots, kTileColumns * sizeof(float));

@@ -82,6 +82,22 @@ class PanelSource {
 
 // ---- few tokens ---------------------------------------------------------------------------------
 
+// out[r] = f[r] - m[r] of `valid` rows, kMost as a rule.
+template <class C, size_t kMost>
+HWY_INLINE void StoreSums(const float* HWY_RESTRICT f, const float* HWY_RESTRICT m, size_t valid,
+                          float* HWY_RESTRICT out) {
+  static_assert(kMost % kLanes == 0);
+  if (valid != kMost) {
+    for (size_t r = 0; r < valid; ++r) out[r] = f[r] - m[r];
+    return;
+  }
+  for (size_t r = 0; r < kMost; r += kLanes) {
+    VF sum = hn::Load(DF(), f + r);
+    if constexpr (C::kHasMin) sum = hn::Sub(sum, hn::Load(DF(), m + r));
+    hn::StoreU(sum, DF(), out + r);
+  }
+}
+
 // Sums of one panel for up to kFewTokens tokens, between chunks of k.
 struct FewSums {
   HWY_ALIGN float f[kFewTokens][kPanelRows];
@@ -125,8 +141,7 @@ void TwoPanelsAtOnce(const MatMulArgs& args, const PanelSource<C>& source) {
     PanelKernel<C, kTilePanels, T, true>(
         source.Get(row, 0, blocks), valid > kPanelRows ? blocks : 0, blocks, tokens, 0, f[0], m[0]);
     for (size_t t = 0; t < T; ++t) {
-      float* const out = args.out + t * args.out_stride + row;
-      for (size_t r = 0; r < valid; ++r) out[r] = f[t][r] - m[t][r];
+      StoreSums<C, kTileRows>(f[t], m[t], valid, args.out + t * args.out_stride + row);
     }
   }
 }
@@ -156,8 +171,7 @@ void MatMulFew(const MatMulArgs& args, const PanelSource<C>& source) {
     }
     const size_t valid = std::min(kPanelRows, args.row_end - row);
     for (size_t t = 0; t < args.tokens; ++t) {
-      float* const out = args.out + t * args.out_stride + row;
-      for (size_t r = 0; r < valid; ++r) out[r] = sums.f[t][r] - sums.m[t][r];
+      StoreSums<C, kPanelRows>(sums.f[t], sums.m[t], valid, args.out + t * args.out_stride + row);
     }
   }
 }

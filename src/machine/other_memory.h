@@ -24,11 +24,13 @@ struct MemoryRates {
   bool Slow() const { return here_gb_s < kSlowMemory * other_gb_s; }
 };
 // How fast the team reads resident memory, and as much (up to 512 MB) that the system gives now:
-// in turns, all windows of a second pass. 0.2 s. nullopt: too few bytes or too little memory to tell.
+// in turns, all windows of a second pass. 0.2 s. nullopt: too few bytes or too little memory to
+// tell.
 std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8_t> memory);
 
 // The rates of slow memory. `path` keeps the best rate of other memory of this boot, and what reads
-// about as fast (30 ms) is not compared. nullopt: too few bytes or too little memory to tell, or not slow.
+// about as fast (30 ms) is not compared. nullopt: too few bytes or too little memory to tell, or
+// not slow.
 std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint8_t> memory,
                                           const std::string& path);
 

@@ -47,7 +47,8 @@ WindowTimes ReadInTurns(ThreadTeam& team, std::span<const uint8_t> a, std::span<
   std::atomic<uint64_t> sum{0};
   team.Run([&](Worker& worker) {
     const auto [begin, end] = worker.Share(kReadWindowBytes, kPage);
-    const auto read = [&](std::span<const uint8_t> map, size_t window, std::vector<double>* seconds) {
+    const auto read = [&](std::span<const uint8_t> map, size_t window,
+                          std::vector<double>* seconds) {
       const size_t apart = map.size() / windows / kPage * kPage;
       const uint8_t* from = map.data() + window % windows * apart;
       worker.Barrier();
