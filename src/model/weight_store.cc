@@ -211,6 +211,7 @@ Status WeightStore::CopyPanelFile(ThreadTeam& team) {
     return Status();
   }
   RETURN_IF_ERROR(CreateArenas(bytes));
+  const MappedFile& file = panel_file_->file();
   for (auto& [tensor, panels] : placed_) {
     if (panels == nullptr) continue;
     const uint8_t* const from = panels;
@@ -222,6 +223,8 @@ Status WeightStore::CopyPanelFile(ThreadTeam& team) {
                     count * shape.panel_bytes);
       });
     });
+    // Not the process's any more, or its peak would be twice the weights.
+    file.DontNeed(static_cast<size_t>(from - file.bytes().data()), shape.bytes());
     panels = to;
   }
   panel_file_.reset();
