@@ -24,6 +24,7 @@
 #include "src/machine/checkup_probes.h"
 #include "src/machine/disk.h"
 #include "src/machine/numa.h"
+#include "src/machine/other_memory.h"
 #include "src/machine/topology.h"
 #include "src/model/kv_cache.h"
 #include "src/model/model.h"
@@ -57,6 +58,7 @@ void LookAtPanels(const PanelFile& panels, ModelNeed* need) {
   for (size_t at = 0; at < bytes.size(); at += 2 << 20) {
     static_cast<void>(*static_cast<const volatile uint8_t*>(bytes.data() + at));
   }
+  need->copy_room_bytes = CopyRoomBytes();
   need->huge_share = std::min(
       1.0, static_cast<double>(file.HugeBytes()) / static_cast<double>(bytes.size() >> 21 << 21));
   if (ThisMachine().numa_nodes > 1) need->bytes_per_node = BytesPerNode(bytes.data(), bytes.size());

@@ -68,7 +68,7 @@ HWY_INLINE void PackTileQuery(const float* q, size_t key_dim, uint8_t* group, si
 
 // A page, and the next one to read: each tile that the first group loads asks for as many bytes of
 // that one, in the order of their addresses, which the hardware goes on from. Asking for the same
-// lines that the tile has, in its order: 7 to 11 % slower from memory (heads of 64, 128), 3 to 5 %
+// lines that the tile has, in its order: 6 to 11 % slower from memory (heads of 64, 128), 3 to 5 %
 // from caches; into L1, or for every second or fourth line: no better than that.
 struct TilePage {
   const uint8_t *keys, *values, *next_keys, *next_values;

@@ -65,10 +65,11 @@ struct Bf16Operands {
   size_t x_stride;
 };
 
-// f[t][16 V] += `steps` x 32 k of V panels, A token tiles; from zero where `first`.
+// f[t][16 V] += `steps` x 32 k of V panels, A token tiles; from zero where `first`. left: bytes to
+// the panels' ends where they are read once, from memory; else 0.
 template <size_t P, size_t A, size_t V>
 HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float* f,
-                            size_t f_stride, bool first, bool stream) {
+                            size_t f_stride, bool first, size_t left) {
   const Bf16Operands<P> o = operands;
   const size_t stride = f_stride * sizeof(float), x_bytes = o.x_stride * sizeof(uint16_t);
   float* const f2 = f + 16 * f_stride;
@@ -98,8 +99,8 @@ HWY_NOINLINE void Bf16Steps(const Bf16Operands<P>& operands, size_t steps, float
     if constexpr (V == 2) LoadTile<7>(weights(0, 0) + o.panel_stride, 64);
   }
   for (size_t s = 0; s < steps; ++s) {
-    if (stream) {
-      const size_t ahead = PanelAhead<V>((steps - s) * kAmxStepBytes, o.panel_stride);
+    if (left > 0) {
+      const size_t ahead = PanelAhead<V>(left - s * kAmxStepBytes, o.panel_stride);
       for (size_t v = 0; v < V; ++v) {
         for (size_t line = 0; line < kAmxStepBytes; line += 64) {
           PrefetchPanel(weights(s, 0) + v * o.panel_stride + line, ahead);
@@ -140,7 +141,7 @@ struct Bf16Weights {
   size_t panel_stride;
   size_t k, count;  // count: a multiple of 32, or to the end
   size_t valid;     // rows
-  bool stream;      // read once, from memory
+  size_t left;      // of Bf16Steps()
 };
 
 // The last count % 32 k of both operands, filled up with zeros.
@@ -188,11 +189,11 @@ void Bf16Block(const Bf16Weights<P>& w, const uint16_t* x, size_t x_stride, size
     o.panel_stride = w.panel_stride;
     o.x = x;
     o.x_stride = x_stride;
-    Bf16Steps<P, A, V>(o, steps, f, f_stride, first, w.stream);
+    Bf16Steps<P, A, V>(o, steps, f, f_stride, first, w.left);
   }
   if (w.count % kAmxK != 0) {
     const Bf16Rest<P> rest(w, x, x_stride, tokens);
-    Bf16Steps<P, A, V>(rest.Operands(), 1, f, f_stride, first && steps == 0, false);
+    Bf16Steps<P, A, V>(rest.Operands(), 1, f, f_stride, first && steps == 0, 0);
   }
 }
 
@@ -353,7 +354,7 @@ class AmxFloats {
     const bool stream = args_.panels && args_.tokens <= kAmxTokens;
     Bf16Weights<P> w;
     w.valid = std::min(kAmxColumns, args_.row_end - row);
-    w.stream = stream && P == 1;
+    w.left = stream && P == 1 ? PanelBytes<C>(args_.k - k) : 0;
     w.k = k;
     w.count = std::min(Chunk(), args_.k - k);
     w.w[0] = packed();

@@ -110,6 +110,7 @@ struct ModelNeed {
   uint64_t kv_bytes = 0;                          // of `positions`
   size_t positions = 0;
   std::vector<uint64_t> bytes_per_node;  // where the panels' pages lie
+  uint64_t copy_room_bytes = 0;          // a run copies so many at most out of slow memory
 };
 
 struct CheckupInput {

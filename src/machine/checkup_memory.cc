@@ -120,9 +120,8 @@ Finding CheckPanelMemory(const CheckupInput& in) {
   const std::string found = Printf(
       "the pages that hold the panels read at %.1f GB/s, others at %.1f GB/s", *panels, *others);
   const char* const anew = "delete the panels when memory is free; they are written anew";
-  const Result<uint64_t> available = MemInfo(in.files, "MemAvailable:");
   const uint64_t bytes = in.model->panel_bytes;
-  if (available.ok() && *available / 2 >= bytes) {
+  if (bytes <= in.model->copy_room_bytes) {
     return {name,
             Severity::kNote,
             found + ": a run copies the panels there",
@@ -131,9 +130,9 @@ Finding CheckPanelMemory(const CheckupInput& in) {
   }
   return {name,
           Severity::kWarning,
-          found + ", where there is no room for a copy",
+          found,
           Measure(100 * (1 - *panels / *others), CostUnit::kDecode, "both read here and now"),
-          {"free " + Size(2 * bytes) + " of memory: a run then copies the panels", anew}};
+          {"sluice run --weights repack (panels in other memory)", anew}};
 }
 
 Finding CheckReservedPages(const CheckupInput& in) {

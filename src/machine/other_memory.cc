@@ -10,24 +10,15 @@
 
 #include "src/base/arena.h"
 #include "src/machine/memory_use.h"
-#include "src/machine/read_in_turns.h"
+#include "src/machine/topology.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kSampleBytes = 512 << 20;
+constexpr size_t kSampleBytes = 256 << 20;
 
-// Of the last half of the windows.
-double Rate(const std::vector<double>& window_s) {
-  const auto half = static_cast<std::ptrdiff_t>(window_s.size() / 2);
-  const double seconds = std::accumulate(window_s.begin() + half, window_s.end(), 0.0);
-  const size_t windows = window_s.size() - static_cast<size_t>(half);
-  return 1e-9 * static_cast<double>(windows * kReadWindowBytes) / seconds;
-}
-
-}  // namespace
-
+// Whether a hypervisor runs this system; false where that cannot be told.
 bool InVirtualMachine() {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -37,11 +28,30 @@ bool InVirtualMachine() {
 #endif
 }
 
-std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8_t> memory) {
+double Rate(const std::vector<double>& window_s) {
+  const auto half = static_cast<std::ptrdiff_t>(window_s.size() / 2);
+  std::vector<double> late(window_s.begin() + half, window_s.end());
+  std::sort(late.begin(), late.end());
+  const auto cut = static_cast<std::ptrdiff_t>(late.size() / 4);
+  const double seconds = std::accumulate(late.begin() + cut, late.end() - cut, 0.0);
+  const size_t windows = late.size() - 2 * static_cast<size_t>(cut);
+  return 1e-9 * static_cast<double>(windows * kReadWindowBytes) / seconds;
+}
+
+}  // namespace
+
+uint64_t CopyRoomBytes() {
+  return InVirtualMachine() && ThisMachine().numa_nodes == 1 ? AvailableMemoryBytes() / 2 : 0;
+}
+
+MemoryRates RatesOf(const WindowTimes& times) { return {Rate(times.a_s), Rate(times.b_s)}; }
+
+std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8_t> memory,
+                                         bool huge) {
   constexpr int kPasses = 2;
   const size_t bytes = std::min(memory.size(), kSampleBytes);
   if (bytes > AvailableMemoryBytes() / 4) return std::nullopt;
-  const Result<Arena> other = Arena::Create(bytes);
+  const Result<Arena> other = Arena::Create(bytes, huge);
   if (!other.ok()) return std::nullopt;
   team.Run([&](Worker& worker) {
     const auto [begin, end] = worker.Share(bytes, kPage);
@@ -49,20 +59,26 @@ std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8
   });
   const WindowTimes times = ReadInTurns(team, memory, {other->data(), bytes}, kPasses);
   if (times.a_s.empty()) return std::nullopt;
-  return MemoryRates{Rate(times.a_s), Rate(times.b_s)};
+  return RatesOf(times);
 }
 
 std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint8_t> memory,
-                                          const std::string& path) {
+                                          bool huge, const std::string& path) {
   constexpr double kAsFast = 0.92;
-  const double best = Recall(path, team, true).value_or(0);
-  if (best > 0) {
+  constexpr int kComparisons = 2;
+  if (const std::optional<double> other = Recall(path, team, true)) {
     const WindowTimes times = ReadInTurns(team, memory, memory, 1);
-    if (times.a_s.empty() || Rate(times.a_s) >= kAsFast * best) return std::nullopt;
+    if (times.a_s.empty()) return std::nullopt;
+    const MemoryRates halves = RatesOf(times);  // each of other windows
+    if ((halves.here_gb_s + halves.other_gb_s) / 2 >= kAsFast * *other) return std::nullopt;
   }
-  const std::optional<MemoryRates> rates = CompareMemory(team, memory);
+  std::optional<MemoryRates> rates;
+  for (int i = 0; i < kComparisons; ++i) {
+    rates = CompareMemory(team, memory, huge);
+    if (!rates || !rates->Slow()) break;
+  }
   if (!rates) return std::nullopt;
-  if (rates->other_gb_s > best) Remember(path, team, rates->other_gb_s, true);
+  Remember(path, team, rates->other_gb_s, true);
   return rates->Slow() ? rates : std::nullopt;
 }
 

@@ -24,6 +24,7 @@ double Seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
+// Empty: cannot be told.
 std::string Key(const ThreadTeam& team, bool this_boot) {
   utsname system{};
   uname(&system);
@@ -32,6 +33,7 @@ std::string Key(const ThreadTeam& team, bool this_boot) {
   if (this_boot) {
     std::string boot;
     std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+    if (boot.empty()) return "";
     key += ", " + boot;
   }
   return key;
@@ -66,20 +68,21 @@ WindowTimes ReadInTurns(ThreadTeam& team, std::span<const uint8_t> a, std::span<
 }
 
 std::optional<double> Recall(const std::string& path, const ThreadTeam& team, bool this_boot) {
+  const std::string wanted = Key(team, this_boot);
   const Result<std::string> text = ReadSmallFile(path, 4096);
-  if (!text.ok()) return std::nullopt;
+  if (wanted.empty() || !text.ok()) return std::nullopt;
   std::istringstream in(*text);
   std::string key;
   double number = 0;
-  if (!std::getline(in, key) || key != Key(team, this_boot) || !(in >> number)) {
-    return std::nullopt;
-  }
+  if (!std::getline(in, key) || key != wanted || !(in >> number)) return std::nullopt;
   return number;
 }
 
 void Remember(const std::string& path, const ThreadTeam& team, double number, bool this_boot) {
+  const std::string key = Key(team, this_boot);
+  if (key.empty()) return;
   std::ostringstream text;
-  text << Key(team, this_boot) << "\n" << number << "\n";
+  text << key << "\n" << number << "\n";
   (void)WriteSmallFile(path, text.str());
 }
 

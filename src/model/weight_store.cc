@@ -140,24 +140,31 @@ Status WeightStore::FillPanelFile(ThreadTeam& team, const LoadProgress& progress
   const bool small_pages =
       placement_.huge_pages == HugePages::kOn && !MappedHuge(panel_file_->file());
   if (by_node || small_pages) return CopyPanelFile(team);
-  return placement_.huge_pages == HugePages::kAuto ? LeaveSlowMemory(team) : Status();
+  if (placement_.huge_pages == HugePages::kAuto) LeaveSlowMemory(team);
+  return Status();
 }
 
 // Out of pages that read slowly, where other memory is faster and there is room: 1B Q4_K_M decodes
-// 22 tok/s in the slow memory of a Xeon's virtual machine and 33 in other.
-Status WeightStore::LeaveSlowMemory(ThreadTeam& team) {
-  const std::span<const uint8_t> bytes = panel_file_->file().bytes();
-  if (!InVirtualMachine() || bytes.size() > AvailableMemoryBytes() / 2) return Status();
-  const auto rates = FindSlowMemory(team, bytes, NextToPanels("other_memory"));
-  if (!rates) return Status();
+// 23 tok/s in the slow memory of a Xeon's virtual machine and 33 in other. What goes wrong leaves
+// the panels in the file.
+void WeightStore::LeaveSlowMemory(ThreadTeam& team) {
+  const MappedFile& file = panel_file_->file();
+  const size_t bytes = file.bytes().size();
+  if (bytes > CopyRoomBytes()) return;
+  const auto rates =
+      FindSlowMemory(team, file.bytes(), MappedHuge(file), NextToPanels("other_memory"));
+  if (!rates) return;
+  file.DontNeed(0, bytes);  // what was read to compare
+  const Status status = CopyPanelFile(team);
+  if (!status.ok()) Note(status.message() + "; the weights stay in the mapped file");
+  if (panel_file_) return;
   char note[160];
   std::snprintf(
       note, sizeof(note),
       "the memory that holds the panel file reads at %.1f GB/s, other at %.1f GB/s: %zu MiB "
       "copied there",
-      rates->here_gb_s, rates->other_gb_s, bytes.size() >> 20);
+      rates->here_gb_s, rates->other_gb_s, bytes >> 20);
   Note(note);
-  return CopyPanelFile(team);
 }
 
 std::string WeightStore::NextToPanels(const char* name) const {
@@ -206,7 +213,7 @@ Status WeightStore::CopyPanelFile(ThreadTeam& team) {
   const uint64_t bytes = panel_file_->bytes();
   if (bytes > AvailableMemoryBytes() / 2) {
     Note("expected " + std::to_string(bytes >> 19) +
-         " MiB of free memory for a copy of the weights in large pages or on their nodes, found " +
+         " MiB of free memory for a copy of the weights, found " +
          std::to_string(AvailableMemoryBytes() >> 20) + " MiB; they stay in the mapped file");
     return Status();
   }
@@ -223,7 +230,7 @@ Status WeightStore::CopyPanelFile(ThreadTeam& team) {
                     count * shape.panel_bytes);
       });
     });
-    // Not the process's any more, or its peak would be twice the weights.
+    // Not the process's any more: its peak is not twice the weights.
     file.DontNeed(static_cast<size_t>(from - file.bytes().data()), shape.bytes());
     panels = to;
   }

@@ -81,7 +81,7 @@ class WeightStore {
   Status FillPanelFile(ThreadTeam& team, const LoadProgress& progress);
   Status OpenPanelFile(ThreadTeam& team);
   void PlacePanelFile(ThreadTeam& team);
-  Status LeaveSlowMemory(ThreadTeam& team);
+  void LeaveSlowMemory(ThreadTeam& team);
   std::string NextToPanels(const char* name) const;
   Status CopyPanelFile(ThreadTeam& team);
   Status CreateArenas(uint64_t bytes);

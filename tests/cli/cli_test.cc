@@ -503,11 +503,12 @@ TEST_F(CliTest, PipesInTheCacheHoldNothingUp) {
   const std::vector<std::string> run = {"run", model_, "-p", "abc", "-n", "1", "--temp", "0"};
   ASSERT_EQ(Sluice(run).exit_code, 0);
   std::vector<std::string> names = {folder_.path("cache/machine.json"),
-                                    folder_.path("cache/panels/huge_pages")};
+                                    folder_.path("cache/panels/huge_pages"),
+                                    folder_.path("cache/panels/other_memory")};
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path("cache/panels"))) {
     if (entry.path().extension() == ".panels") names.push_back(entry.path().string() + ".verified");
   }
-  ASSERT_EQ(names.size(), 3u);
+  ASSERT_EQ(names.size(), 4u);
   for (const std::string& name : names) {
     std::filesystem::remove(name);
     ASSERT_EQ(mkfifo(name.c_str(), 0600), 0) << name;
