@@ -182,11 +182,12 @@ bool Engine::ReservePlan() {
   for (const BatchSegment& segment : plan_.segments) {
     while (!segment.kv->Reserve(segment.rows).ok()) {
       if (cache_.EvictOne()) continue;
-      if (!MakeRoom()) {
-        // Alone with the whole pool: this is as long as a context can get here.
-        End(*running_.front(), FinishReason::kLength);
-        DropFinished();
-      }
+      if (MakeRoom()) return false;
+      // Alone with the whole pool, of which the cache holds the page that would have to be copied.
+      if (cache_.EvictOne(true)) continue;
+      // This is as long as a context can get here.
+      End(*running_.front(), FinishReason::kLength);
+      DropFinished();
       return false;
     }
   }

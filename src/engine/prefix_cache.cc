@@ -191,9 +191,9 @@ bool PrefixCache::FreesPages(const Block& block) const {
                      [&](const uint8_t* p) { return p != nullptr && !pool_.Shared(p); });
 }
 
-bool PrefixCache::EvictOne() {
+bool PrefixCache::EvictOne(bool shared) {
   for (const auto& [tick, key] : by_use_) {
-    if (!FreesPages(blocks_.at(key))) continue;
+    if (!shared && !FreesPages(blocks_.at(key))) continue;
     Drop(key);
     ++evictions_;
     return true;

@@ -43,8 +43,9 @@ class PrefixCache {
   void Keep(std::span<const int32_t> tokens, uint64_t scope, size_t checkpoint, bool tail,
             const KvSequence& kv);
 
-  // Drops the block used longest ago that has a page nobody else holds; false: there is none.
-  bool EvictOne();
+  // Drops the block used longest ago that has a page nobody else holds, or with `shared` any: a
+  // sequence would have to copy a page that it is about to write. False: there is none.
+  bool EvictOne(bool shared = false);
   size_t evictions() const { return evictions_; }
 
  private:

@@ -169,6 +169,28 @@ TEST_P(ConcurrencyTest, CachedFromEveryLength) {
       "");
 }
 
+// A prompt that ends its common part in the middle of a page, in a pool that it fills alone: there
+// is no page left to copy the one that is kept to.
+TEST_P(ConcurrencyTest, KeptPrefixesLeaveRoomForOne) {
+  std::vector<Request> requests;
+  for (const size_t common : {0, 299, 298, 297, 6, 250}) {
+    Request r;
+    r.prompt = tiny_.Tokens(common, 1);
+    const auto own = tiny_.Tokens(305 - common, 100 + common);
+    r.prompt.insert(r.prompt.end(), own.begin(), own.end());
+    r.max_tokens = 12;
+    r.ignore_eos = true;
+    r.hash_logits = true;
+    requests.push_back(r);
+  }
+  const std::vector<Answer> alone = Alone(requests);
+  Start({.prefix_cache = true}, kContext);
+  std::vector<Answer> answers;
+  for (const Request& r : requests) answers.push_back(RunAll({r}, 0).front());
+  EXPECT_EQ(Differences(answers, alone), "");
+  EXPECT_GT(cached_, 0u);
+}
+
 TEST_P(ConcurrencyTest, BeingPutOffDoesNotMatter) {
   const std::vector<Request> requests = Requests(32);
   const std::vector<Answer> alone = Alone(requests);
