@@ -50,7 +50,7 @@ std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8
                                          bool huge) {
   constexpr int kPasses = 2;
   const size_t bytes = std::min(memory.size(), kSampleBytes);
-  if (bytes > AvailableMemoryBytes() / 4) return std::nullopt;
+  if (bytes < kLeastReadBytes || bytes > AvailableMemoryBytes() / 4) return std::nullopt;
   const Result<Arena> other = Arena::Create(bytes, huge);
   if (!other.ok()) return std::nullopt;
   team.Run([&](Worker& worker) {
@@ -58,7 +58,6 @@ std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8
     for (size_t at = begin; at < end; at += kPage) other->data()[at] = 1;
   });
   const WindowTimes times = ReadInTurns(team, memory, {other->data(), bytes}, kPasses);
-  if (times.a_s.empty()) return std::nullopt;
   return RatesOf(times);
 }
 
@@ -66,9 +65,9 @@ std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint
                                           bool huge, const std::string& path) {
   constexpr double kAsFast = 0.92;
   constexpr int kComparisons = 2;
+  if (memory.size() < kLeastReadBytes) return std::nullopt;
   if (const std::optional<double> other = Recall(path, team, true)) {
     const WindowTimes times = ReadInTurns(team, memory, memory, 1);
-    if (times.a_s.empty()) return std::nullopt;
     const MemoryRates halves = RatesOf(times);  // each of other windows
     if ((halves.here_gb_s + halves.other_gb_s) / 2 >= kAsFast * *other) return std::nullopt;
   }

@@ -16,7 +16,6 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMostBytes = 512 << 20;
-constexpr size_t kLeastWindows = 4;
 constexpr size_t kPage = 4096;
 
 double Seconds() {
@@ -44,8 +43,9 @@ std::string Key(const ThreadTeam& team, bool this_boot) {
 WindowTimes ReadInTurns(ThreadTeam& team, std::span<const uint8_t> a, std::span<const uint8_t> b,
                         int passes) {
   WindowTimes times;
-  const size_t windows = std::min({a.size(), b.size(), kMostBytes}) / kReadWindowBytes;
-  if (windows < kLeastWindows) return times;
+  const size_t bytes = std::min({a.size(), b.size(), kMostBytes});
+  if (bytes < kLeastReadBytes) return times;
+  const size_t windows = bytes / kReadWindowBytes;
   std::atomic<uint64_t> sum{0};
   team.Run([&](Worker& worker) {
     const auto [begin, end] = worker.Share(kReadWindowBytes, kPage);

@@ -14,6 +14,7 @@
 namespace sluice {
 
 constexpr size_t kReadWindowBytes = 32 << 20;
+constexpr size_t kLeastReadBytes = 4 * kReadWindowBytes;  // fewer do not tell
 
 // Seconds of each window of the two maps, in the order in which they were read.
 struct WindowTimes {
@@ -22,7 +23,7 @@ struct WindowTimes {
 // Reads windows from all over two resident maps, up to 512 MB of each, `passes` times: one of `a`
 // after one of `b`, each where the other will not be for a while, so that no cache helps one of
 // them only. The first pass also makes the page tables. About 30 ms a pass. Nothing when there are
-// too few bytes to tell (less than 128 MB). Called by the thread that owns the team, while it is
+// too few bytes to tell. Called by the thread that owns the team, while it is
 // idle.
 WindowTimes ReadInTurns(ThreadTeam& team, std::span<const uint8_t> a, std::span<const uint8_t> b,
                         int passes);

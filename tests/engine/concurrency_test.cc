@@ -169,8 +169,8 @@ TEST_P(ConcurrencyTest, CachedFromEveryLength) {
       "");
 }
 
-// A prompt that ends its common part in the middle of a page, in a pool that it fills alone: there
-// is no page left to copy the one that is kept to.
+// A prompt whose common part ends in the last page of a pool that it fills alone: there is no page
+// left to copy the one that is kept to.
 TEST_P(ConcurrencyTest, KeptPrefixesLeaveRoomForOne) {
   std::vector<Request> requests;
   for (const size_t common : {0, 299, 298, 297, 6, 250}) {
