@@ -112,8 +112,9 @@ Result<ChatFormat> DetectFormat(const std::string& model) {
                 format.status().message() + ", such as `sluice pull hf:Qwen/Qwen3-0.6B-GGUF:q8_0`");
 }
 
-Status Run(const ChatFlags& f) {
-  ASSIGN_OR_RETURN(const ChatFormat format, DetectFormat(f.model.name()));
+Status Run(ChatFlags& f) {
+  RETURN_IF_ERROR(f.generate.Prepare());
+  ASSIGN_OR_RETURN(const ChatFormat format, DetectFormat(f.model.model));
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("chat", f.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                    Tokenizer::Load(runner->model().gguf()));

@@ -33,12 +33,12 @@ int ReportError(const std::string& command, const Status& status) {
   return usage ? kExitUsage : kExitFailure;
 }
 
+CLI::Option* AddModel(CLI::App& command, std::string* model, const char* help) {
+  return command.add_option("MODEL,-m,--model", *model, help)->type_name("MODEL");
+}
+
 void ModelFlags::AddTo(CLI::App& command) {
-  CLI::Option* positional =
-      command.add_option("MODEL", positional_model, "A .gguf file, or a name in the model folder");
-  command.add_option("-m,--model", model, "The same as MODEL")
-      ->type_name("MODEL")
-      ->excludes(positional);
+  AddModel(command, &model);
   command.add_option("-c,--ctx-size", context, "Positions the context holds; 0: as trained")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
@@ -182,7 +182,7 @@ Result<std::unique_ptr<ModelRunner>> LoadRunner(const std::string& command,
                                                 const ModelFlags& flags) {
   ASSIGN_OR_RETURN(RunnerOptions options, flags.Options());
   options.warn = [command](const std::string& line) { Say(command, line); };
-  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.name()));
+  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(flags.model));
   flags.ReportIgnored(command);
   std::optional<LoadWatch> watch(std::in_place);
   Result<std::unique_ptr<ModelRunner>> runner =

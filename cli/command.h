@@ -44,9 +44,13 @@ void Say(const std::string& command, const std::string& text);
 // Says the message; the exit code that fits.
 int ReportError(const std::string& command, const Status& status);
 
-// --model and the flags of how it is loaded; llama.cpp's names and short forms where it has one.
+// MODEL, which may also be given as -m or --model.
+CLI::Option* AddModel(CLI::App& command, std::string* model,
+                      const char* help = "A .gguf file, or a name in the model folder");
+
+// MODEL and the flags of how it is loaded; llama.cpp's names and short forms where it has one.
 struct ModelFlags {
-  std::string model, positional_model;
+  std::string model;
   std::string weights = "auto";
   std::string huge_pages = "auto";
   std::string numa = "auto";
@@ -61,7 +65,6 @@ struct ModelFlags {
   bool no_warmup = false, no_mmap = false, no_conversation = false;  // accepted and ignored
 
   void AddTo(CLI::App& command);
-  const std::string& name() const { return model.empty() ? positional_model : model; }
   Result<RunnerOptions> Options() const;
   // Says which of the given flags mean nothing here.
   void ReportIgnored(const std::string& command) const;

@@ -283,9 +283,9 @@ void AddDoctor(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<DoctorFlags>();
   CLI::App* c = app.add_subcommand(
       "doctor", "Show what keeps this machine from its speed, what it costs and how to mend it");
-  c->add_option("MODEL", flags->model,
-                "Also whether this model fits and loads well: a .gguf file, or a name in the model "
-                "folder");
+  AddModel(*c, &flags->model,
+           "Also whether this model fits and loads well: a .gguf file, or a name in the model "
+           "folder");
   c->add_flag("--json", flags->json, "One JSON object");
   c->add_flag("--all", flags->all, "Also what is fine");
   c->add_flag("--quick", flags->quick, "Measure nothing: costs are modelled");

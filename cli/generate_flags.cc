@@ -122,8 +122,7 @@ void GenerateFlags::AddTo(CLI::App& c) {
   }
 }
 
-Result<std::shared_ptr<TokenConstraint>> GenerateFlags::MakeConstraint(
-    const Tokenizer& tokenizer) const {
+Status GenerateFlags::ReadGrammar() {
   std::string gbnf = grammar, schema = json_schema;
   if (!grammar_file.empty()) {
     ASSIGN_OR_RETURN(gbnf, ReadAll(grammar_file));
@@ -131,10 +130,27 @@ Result<std::shared_ptr<TokenConstraint>> GenerateFlags::MakeConstraint(
   if (!json_schema_file.empty()) {
     ASSIGN_OR_RETURN(schema, ReadAll(json_schema_file));
   }
-  if (gbnf.empty() && schema.empty()) return std::shared_ptr<TokenConstraint>();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Grammar> compiled,
-                   schema.empty() ? Grammar::FromGbnf(gbnf) : GrammarOfSchema(schema));
-  return compiled->Start(MakeGrammarVocabulary(tokenizer));
+  if (gbnf.empty() && schema.empty()) return Status();
+  ASSIGN_OR_RETURN(grammar_, schema.empty() ? Grammar::FromGbnf(gbnf) : GrammarOfSchema(schema));
+  return Status();
+}
+
+Status GenerateFlags::Prepare() {
+  for (const std::string& text : logit_bias) {
+    ASSIGN_OR_RETURN(const auto bias, ParseLogitBias(text));
+    sampler.logit_bias.push_back(bias);
+  }
+  if (!samplers.empty()) {
+    Result<std::vector<SamplerStage>> stages = ParseSamplerStages(samplers);
+    if (!stages.ok()) return AsFlag(stages.status());
+    sampler.stages = *std::move(stages);
+  }
+  RETURN_IF_ERROR(AsFlag(CheckSamplerOptions(sampler, size_t{INT32_MAX} + 1)));
+  if (max_tokens < -1 || max_tokens == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--max-tokens: expected -1 or at least 1, found " + std::to_string(max_tokens));
+  }
+  return ReadGrammar();
 }
 
 Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vocab) const {
@@ -146,15 +162,6 @@ Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vo
   } else {
     r.sampler.seed = static_cast<uint64_t>(seed);
   }
-  for (const std::string& text : logit_bias) {
-    ASSIGN_OR_RETURN(const auto bias, ParseLogitBias(text));
-    r.sampler.logit_bias.push_back(bias);
-  }
-  if (!samplers.empty()) {
-    Result<std::vector<SamplerStage>> stages = ParseSamplerStages(samplers);
-    if (!stages.ok()) return AsFlag(stages.status());
-    r.sampler.stages = *std::move(stages);
-  }
   if (sampler.dry_multiplier > 0) {
     std::vector<std::string> texts = dry_breakers;
     if (texts.empty()) {
@@ -164,13 +171,10 @@ Result<Request> GenerateFlags::MakeRequest(const Tokenizer& tokenizer, size_t vo
     }
     r.sampler.dry_breakers = DryBreakers(tokenizer, texts);
   }
+  // Again, now that the vocabulary is known.
   RETURN_IF_ERROR(AsFlag(CheckSamplerOptions(r.sampler, vocab)));
-  if (max_tokens < -1 || max_tokens == 0) {
-    return Status(StatusCode::kInvalidArgument,
-                  "--max-tokens: expected -1 or at least 1, found " + std::to_string(max_tokens));
-  }
   if (max_tokens > 0) r.max_tokens = static_cast<size_t>(max_tokens);
-  ASSIGN_OR_RETURN(r.constraint, MakeConstraint(tokenizer));
+  if (grammar_) r.constraint = grammar_->Start(MakeGrammarVocabulary(tokenizer));
   r.stop = stop;
   r.hash_logits = true;
   r.ignore_eos = ignore_eos;

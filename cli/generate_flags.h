@@ -11,6 +11,7 @@
 
 #include "src/base/status.h"
 #include "src/engine/sequence.h"
+#include "src/text/grammar/grammar.h"
 #include "src/text/tokenizer.h"
 
 namespace sluice {
@@ -26,13 +27,16 @@ struct GenerateFlags {
   size_t sinks = 4;
 
   void AddTo(CLI::App& command);
-  // A request without its prompt; draws the random seed.
+  // Once, before MakeRequest: reads and checks what needs no model, so that a mistake is told
+  // before one is loaded.
+  Status Prepare();
+  // A request without its prompt; draws the random seed. The tokenizer must outlive it.
   Result<Request> MakeRequest(const Tokenizer& tokenizer, size_t vocab) const;
 
  private:
-  // What the grammar or the schema holds the text to; null without one. The tokenizer must outlive
-  // it.
-  Result<std::shared_ptr<TokenConstraint>> MakeConstraint(const Tokenizer& tokenizer) const;
+  Status ReadGrammar();
+
+  std::shared_ptr<const Grammar> grammar_;  // of the grammar or the schema; null without one
 };
 
 }  // namespace sluice

@@ -350,7 +350,7 @@ Status Inspect(const InspectFlags& flags) {
 void AddInspect(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* c = app.add_subcommand("inspect", "Show what a model file holds and how it would run");
-  c->add_option("MODEL", flags->model, "A .gguf file, or a name in the model folder");
+  AddModel(*c, &flags->model);
   c->add_flag("--tensors", flags->tensors, "List every tensor");
   auto* json = c->add_flag("--json", flags->json, "One JSON object");
   c->add_option("--dump", flags->dump, "Write this tensor to stdout as little-endian float32")

@@ -343,7 +343,7 @@ void AddPlan(CLI::App& app, int* exit_code) {
         ->check(CLI::Range(size_t{1}, size_t{1} << 24))
         ->capture_default_str();
   };
-  c->add_option("MODEL", flags->model, "A .gguf file, or a name in the model folder");
+  AddModel(*c, &flags->model);
   count("--prompt", flags->prompt, "Tokens of each prompt");
   count("--output", flags->output, "Tokens to generate for each");
   count("--concurrency", flags->concurrency, "Requests that arrive at once")

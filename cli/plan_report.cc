@@ -188,6 +188,15 @@ boost::json::array RowsJson(const std::vector<PlanRow>& rows, const char* label)
   return list;
 }
 
+// What earlier measurements say of this one.
+std::string AtItsBest(const PlanReport& r) {
+  constexpr double kDisturbed = 0.75;
+  const double now = r.now.read_gb_s, best = r.good.read_gb_s;
+  if (best <= now) return "";
+  return Text(", %.1f at its best", best) +
+         (now < kDisturbed * best ? ": something disturbs it (sluice doctor)" : "");
+}
+
 }  // namespace
 
 void PrintPlan(const PlanReport& r) {
@@ -196,11 +205,10 @@ void PrintPlan(const PlanReport& r) {
   Line(ink, "model", Printable(r.model, 4096) + ", " + r.quantisation);
   Line(ink, "on",
        Of("", r.where, ink.strong, ink.plain) +
-           (r.here
-                ? Text(", reads %.1f GB/s now, %.1f at its best", r.now.read_gb_s, r.good.read_gb_s)
-                : Text(", %.0f GB/s published; expected: %.0f %% of it, %.0f %% of "
-                       "its arithmetic",
-                       r.good.read_gb_s, 100 * kDeviceReadShare, 100 * kDeviceComputeShare)));
+           (r.here ? Text(", reads %.1f GB/s now", r.now.read_gb_s) + AtItsBest(r)
+                   : Text(", %.0f GB/s published; expected: %.0f %% of it, %.0f %% of "
+                          "its arithmetic",
+                          r.good.read_gb_s, 100 * kDeviceReadShare, 100 * kDeviceComputeShare)));
   Line(ink, "work",
        Text("%zu request%s, prompt %zu, output %zu", w.concurrency,
             w.concurrency == 1 ? "" : "s at once", w.prompt, w.output));
@@ -241,7 +249,8 @@ void PrintAdvice(const PlanReport& r, const Goal& goal, const std::vector<Advice
   Line(ink, "goal",
        Of("", wanted, ink.strong, ink.plain) +
            Text(": %zu request%s at once, prompt %zu, output %zu", w.concurrency,
-                w.concurrency == 1 ? "" : "s", w.prompt, w.output));
+                w.concurrency == 1 ? "" : "s", w.prompt, w.output) +
+           (w.context > w.prompt + w.output ? Text(", context %zu", w.context) : ""));
   Line(ink, "on", r.where);
   const auto print = [&](const Advice& a) {
     const char* mark = a.meets() ? (ink.terminal ? "✔" : "yes") : (ink.terminal ? "✘" : "no ");

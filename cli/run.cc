@@ -44,7 +44,8 @@ void WriteOut(std::string_view text) {
   std::fflush(stdout);
 }
 
-Result<int> Run(const RunFlags& f) {
+Result<int> Run(RunFlags& f) {
+  RETURN_IF_ERROR(f.generate.Prepare());
   ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(f));
   if (prompt.empty()) {
     Say("run", "the prompt is empty; the text starts from BOS alone");

@@ -241,10 +241,14 @@ Status Run(ServeFlags& f) {
   RETURN_IF_ERROR(ReadKeys(f.key_files, &f.http.api_keys));
   f.http.ports.assign(f.ports.begin(), f.ports.end());
   ASSIGN_OR_RETURN(HostOptions options, MakeHostOptions(f));
-  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.name()));
+  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.model));
+  std::function<void(const std::string&)> log;
+  if (!f.no_log) log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  auto bound = std::make_unique<HttpServer>(f.http, std::move(log));
+  RETURN_IF_ERROR(bound->TakeAddresses());
   f.model.ReportIgnored("serve");
   // Clients may use the name that was given here; a path is none.
-  const std::string& given = f.model.name();
+  const std::string& given = f.model.model;
   if (options.aliases.empty() && !given.empty() && given.find('/') == std::string::npos) {
     options.aliases = {EntryOfPath(path).name};
     if (given != options.aliases[0]) options.aliases.push_back(given);
@@ -266,22 +270,18 @@ Status Run(ServeFlags& f) {
   context.pull_command = {OwnPath(), "pull", "--progress", "json"};
   context.draining = [&interrupt] { return interrupt.interrupted(); };
   context.metrics = &metrics;
-  HttpServer* running = nullptr;
-  context.http = [&running] { return running ? running->counters() : HttpCounters(); };
+  context.http = [server = bound.get()] { return server->counters(); };
   std::vector<Route> routes;
   for (auto make : {OpenAiRoutes, OllamaRoutes, LlamaRoutes, MetricsRoutes}) {
     for (Route& route : make(context)) routes.push_back(std::move(route));
   }
   if (!f.no_page) routes = WithPage(std::move(routes));
-  std::function<void(const std::string&)> log;
-  if (!f.no_log) log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  HttpServer server(f.http, std::move(routes), std::move(log));
-  running = &server;
-  RETURN_IF_ERROR(server.Start());
-  PrintReady(host, server);
+  const std::unique_ptr<HttpServer> server = std::move(bound);  // gone before what its routes use
+  RETURN_IF_ERROR(server->Start(std::move(routes)));
+  PrintReady(host, *server);
   while (!interrupt.interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::fprintf(stderr, "sluice serve: ending, running requests have %g s\n", f.drain_s);
-  server.Drain(f.drain_s);
+  server->Drain(f.drain_s);
   host.Stop();
   return Status();
 }

@@ -131,7 +131,7 @@ void AddTemplate(CLI::App& app, int* exit_code) {
   auto name = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("template", "What a chat template makes of a request (JSON on stdin)");
-  command->add_option("MODEL", *name, "A .gguf file, a name in the model folder, or a .jinja file")
+  AddModel(*command, name.get(), "A .gguf file, a name in the model folder, or a .jinja file")
       ->required();
   command->footer(std::string(kRequestHelp) +
                   "Example:\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}],\n"

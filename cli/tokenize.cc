@@ -148,8 +148,7 @@ void AddTokenize(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<TokenizeFlags>();
   CLI::App* command =
       app.add_subcommand("tokenize", "Token ids of a text, or the text of token ids");
-  command->add_option("MODEL", flags->model, "A .gguf file, or a name in the model folder")
-      ->required();
+  AddModel(*command, &flags->model)->required();
   CLI::Option* text = command->add_option(
       "TEXT", flags->text, "The text, or the ids with --decode; without it, all bytes of stdin");
   command->add_flag("--add-special", flags->add_special,

@@ -181,8 +181,12 @@ class Adviser {
 
 Workload WorkloadOf(const AdviceQuestion& q) {
   Workload w = q.workload;
-  w.prompt = q.goal.prompt.value_or(w.prompt);
   w.output = q.goal.output.value_or(w.output);
+  if (q.goal.prompt) {
+    w.prompt = *q.goal.prompt;
+  } else if (q.goal.context && *q.goal.context > w.output) {
+    w.prompt = *q.goal.context - w.output;  // a goal for a context is one for a full context
+  }
   w.concurrency = q.goal.users.value_or(w.concurrency);
   w.context = q.goal.context.value_or(w.context);
   if (w.context > 0) w.context = std::max(w.context, w.prompt + w.output);

@@ -25,7 +25,7 @@ std::string GiveWay(const BusyProgram& program) {
   });
   const std::string pid = program.processes > 1 && plain ? "$(pgrep -x " + program.name + ")"
                                                          : std::to_string(program.pid);
-  return "sudo renice 19 -p " + pid + ", or stop it";
+  return "sudo renice 19 -p " + pid + "  # or stop it";
 }
 
 // Share of the time of all CPUs that the hypervisor gave to others, since boot.

@@ -121,7 +121,7 @@ std::string HttpConnection::Head(int status, std::string_view content_type,
   AppendHeader("Server", "sluice", out);
   AppendHeader("Date", HttpDate(std::time(nullptr)), out);
   AppendHeader("X-Request-Id", current_.id, out);
-  const std::string origin = core_->router.AllowOrigin(current_.origin);
+  const std::string origin = core_->router->AllowOrigin(current_.origin);
   if (!origin.empty()) AppendHeader("Access-Control-Allow-Origin", origin, out);
   if (origin != "*") AppendHeader("Vary", "Origin", out);  // caches must not mix up origins
   if (close_after_)

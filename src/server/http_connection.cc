@@ -183,7 +183,7 @@ void HttpConnection::CheckHead() {
     return RefuseEarly(400, "the request's target is not a well-formed path");
   }
   HttpRequest& request = current_.request;
-  HttpRouter::Match match = core_->router.Find(request.method, target->raw_path);
+  HttpRouter::Match match = core_->router->Find(request.method, target->raw_path);
   request.path = std::move(target->path);
   request.query = std::move(target->query);
   current_.errors = match.errors;
@@ -194,7 +194,7 @@ void HttpConnection::CheckHead() {
     return RefuseEarly(405, Printable(request.path, 200) + " takes " + match.allow + ", not " +
                                 Printable(request.method));
   }
-  HttpRouter::Admission admission = core_->router.Admit(*match.route, request);
+  HttpRouter::Admission admission = core_->router->Admit(*match.route, request);
   if (admission.status != 200) {
     ++core_->counters.unauthorized;
     if (admission.status == 401) {
@@ -212,7 +212,7 @@ void HttpConnection::Preflight(const std::string& allow) {
   const std::string methods = allow.empty() ? "GET, POST, DELETE, OPTIONS" : allow;
   HttpHeaders& headers = current_.early_headers;
   headers.emplace_back("Allow", methods);
-  if (!core_->router.AllowOrigin(current_.origin).empty()) {
+  if (!core_->router->AllowOrigin(current_.origin).empty()) {
     headers.emplace_back("Access-Control-Allow-Methods", methods);
     const std::string_view asked = current_.request.Header("Access-Control-Request-Headers");
     headers.emplace_back("Access-Control-Allow-Headers",
@@ -263,7 +263,7 @@ void HttpConnection::OnBadRequest() {
     if (!reader_->head().method.empty()) current_.method = reader_->head().method;
     if (!reader_->head().target.empty()) {
       current_.target = reader_->head().target.substr(0, reader_->head().target.find('?'));
-      current_.errors = core_->router.Find(current_.method, current_.target).errors;
+      current_.errors = core_->router->Find(current_.method, current_.target).errors;
     }
   }
   AnswerError(status, reader_->error());

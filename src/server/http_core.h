@@ -28,11 +28,8 @@ class HttpConnection;
 
 class HttpCore {
  public:
-  HttpCore(HttpOptions http_options, std::vector<Route> routes,
-           std::function<void(const std::string&)> log_line)
-      : options(std::move(http_options)),
-        router(std::move(routes), options),
-        log(std::move(log_line)) {}
+  HttpCore(HttpOptions http_options, std::function<void(const std::string&)> log_line)
+      : options(std::move(http_options)), log(std::move(log_line)) {}
 
   // Runs `f` on the I/O thread after what was posted before; drops it once the thread has ended.
   template <class F>
@@ -59,7 +56,7 @@ class HttpCore {
   bool WaitUntilQuiet(double seconds);
 
   const HttpOptions options;
-  const HttpRouter router;
+  std::optional<HttpRouter> router;  // from Start on
   const std::function<void(const std::string&)> log;
 
   boost::asio::io_context io{1};

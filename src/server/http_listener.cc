@@ -76,22 +76,24 @@ Result<std::vector<asio::ip::address>> Resolve(asio::io_context& io, std::string
   return out;
 }
 
-Result<StreamAcceptor> ListenTcp(asio::io_context& io, const tcp::endpoint& at) {
-  const std::string what = "cannot listen on " + Url("tcp", at);
+// What stands in the way of an address.
+Status CannotListen(const std::string& address, const error_code& error) {
+  const bool used =
+      error == asio::error::address_in_use && address.find("://") != std::string::npos;
+  return IoError("cannot listen on " + address, error, used ? "choose another --port" : "");
+}
+
+Result<StreamAcceptor> BindTcp(asio::io_context& io, const tcp::endpoint& at) {
   StreamAcceptor acceptor(io);
   error_code error;
   acceptor.open(asio::generic::stream_protocol(at.protocol()), error);
-  if (error) return IoError(what, error);
+  if (error) return CannotListen(Url("tcp", at), error);
   CloseOnExec(acceptor.native_handle());
   acceptor.set_option(asio::socket_base::reuse_address(true), error);
   // "::" is every address, of IPv4 too.
   if (at.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
   acceptor.bind(asio::generic::stream_protocol::endpoint(at), error);
-  if (!error) acceptor.listen(4096, error);
-  if (error) {
-    return IoError(what, error,
-                   error == asio::error::address_in_use ? "choose another --port" : "");
-  }
+  if (error) return CannotListen(Url("tcp", at), error);
   return acceptor;
 }
 
@@ -113,7 +115,7 @@ Status RemoveStale(asio::io_context& io, const std::string& path) {
   return Status();
 }
 
-Result<StreamAcceptor> ListenUnix(asio::io_context& io, const std::string& path) {
+Result<StreamAcceptor> BindUnix(asio::io_context& io, const std::string& path) {
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return Status(StatusCode::kIo, path + " is too long for a Unix socket: at most " +
                                        std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
@@ -124,17 +126,16 @@ Result<StreamAcceptor> ListenUnix(asio::io_context& io, const std::string& path)
   StreamAcceptor acceptor(io);
   error_code error;
   acceptor.open(asio::generic::stream_protocol(at.protocol()), error);
-  if (error) return IoError("cannot listen on " + path, error);
+  if (error) return CannotListen(path, error);
   CloseOnExec(acceptor.native_handle());
   acceptor.bind(asio::generic::stream_protocol::endpoint(at), error);
-  if (!error) acceptor.listen(4096, error);
-  if (error) return IoError("cannot listen on " + path, error);
+  if (error) return CannotListen(path, error);
   return acceptor;
 }
 
 }  // namespace
 
-Result<std::vector<std::shared_ptr<HttpListener>>> Listen(const std::shared_ptr<HttpCore>& core) {
+Result<std::vector<std::shared_ptr<HttpListener>>> BindAll(const std::shared_ptr<HttpCore>& core) {
   const HttpOptions& options = core->options;
   std::vector<std::shared_ptr<HttpListener>> out;
   std::vector<asio::ip::address> addresses;
@@ -146,7 +147,7 @@ Result<std::vector<std::shared_ptr<HttpListener>>> Listen(const std::shared_ptr<
     const size_t before = out.size();
     Status failed;
     for (const auto& address : addresses) {
-      auto acceptor = ListenTcp(core->io, tcp::endpoint(address, port));
+      auto acceptor = BindTcp(core->io, tcp::endpoint(address, port));
       if (!acceptor.ok()) {
         failed = acceptor.status();
         continue;
@@ -160,7 +161,7 @@ Result<std::vector<std::shared_ptr<HttpListener>>> Listen(const std::shared_ptr<
     if (out.size() == before) return failed;
   }
   if (!options.unix_path.empty()) {
-    ASSIGN_OR_RETURN(StreamAcceptor acceptor, ListenUnix(core->io, options.unix_path));
+    ASSIGN_OR_RETURN(StreamAcceptor acceptor, BindUnix(core->io, options.unix_path));
     out.push_back(
         std::make_shared<HttpListener>(core, std::move(acceptor), "unix:" + options.unix_path));
   }
@@ -169,6 +170,12 @@ Result<std::vector<std::shared_ptr<HttpListener>>> Listen(const std::shared_ptr<
                   "nowhere to listen: name a --port or a socket path");
   }
   return out;
+}
+
+Status HttpListener::Listen() {
+  error_code error;
+  acceptor_.listen(4096, error);
+  return error ? CannotListen(address_, error) : Status();
 }
 
 void HttpListener::Accept() {

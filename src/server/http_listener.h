@@ -22,7 +22,7 @@ namespace sluice {
 
 using StreamAcceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
 
-// One socket that connections come from.
+// One bound socket that connections come from.
 class HttpListener : public std::enable_shared_from_this<HttpListener> {
  public:
   HttpListener(std::shared_ptr<HttpCore> core, StreamAcceptor acceptor, std::string address)
@@ -31,6 +31,8 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
         retry_(core_->io),
         address_(std::move(address)) {}
   const std::string& address() const { return address_; }
+  // Connections are refused before.
+  Status Listen();
   // I/O thread.
   void Accept();
   void Close();
@@ -47,8 +49,8 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
   bool closed_ = false;
 };
 
-// Listens on all that the options name; kIo: what cannot be had, and why.
-Result<std::vector<std::shared_ptr<HttpListener>>> Listen(const std::shared_ptr<HttpCore>& core);
+// Binds all that the options name; kIo: what cannot be had, and why.
+Result<std::vector<std::shared_ptr<HttpListener>>> BindAll(const std::shared_ptr<HttpCore>& core);
 
 // The file of a Unix socket: goes with this object, unless another server has replaced it.
 class UnixSocketFile {

@@ -50,8 +50,8 @@ bool HttpCore::WaitUntilQuiet(double seconds) {
 
 class HttpServer::Impl {
  public:
-  Impl(HttpOptions options, std::vector<Route> routes, std::function<void(const std::string&)> log)
-      : core_(std::make_shared<HttpCore>(std::move(options), std::move(routes), std::move(log))) {}
+  Impl(HttpOptions options, std::function<void(const std::string&)> log)
+      : core_(std::make_shared<HttpCore>(std::move(options), std::move(log))) {}
 
   ~Impl() {
     if (!io_thread_.joinable()) return;
@@ -69,19 +69,26 @@ class HttpServer::Impl {
     core_->pool = nullptr;
   }
 
-  Status Start() {
+  Status TakeAddresses() {
     const HttpOptions& options = core_->options;
-    if (io_thread_.joinable()) {
-      return Status(StatusCode::kInvalidArgument, "the server has been started already");
-    }
     if (!options.tls_cert.empty() || !options.tls_key.empty()) {
       ASSIGN_OR_RETURN(auto context, LoadTls(options.tls_cert, options.tls_key));
       core_->tls.emplace(std::move(context));
     }
-    ASSIGN_OR_RETURN(listeners_, Listen(core_));
+    ASSIGN_OR_RETURN(listeners_, BindAll(core_));
     if (!options.unix_path.empty()) socket_file_.Remember(options.unix_path);
+    return Status();
+  }
+
+  Status Start(std::vector<Route> routes) {
+    if (io_thread_.joinable()) {
+      return Status(StatusCode::kInvalidArgument, "the server has been started already");
+    }
+    if (listeners_.empty()) RETURN_IF_ERROR(TakeAddresses());
+    for (const auto& listener : listeners_) RETURN_IF_ERROR(listener->Listen());
     for (const auto& listener : listeners_) addresses_.push_back(listener->address());
-    pool_.emplace(std::clamp<size_t>(options.request_threads, 1, 256));
+    core_->router.emplace(std::move(routes), core_->options);
+    pool_.emplace(std::clamp<size_t>(core_->options.request_threads, 1, 256));
     core_->pool = &*pool_;
     work_.emplace(core_->io.get_executor());
     core_->Post([this] {
@@ -144,13 +151,14 @@ class HttpServer::Impl {
   std::thread io_thread_;
 };
 
-HttpServer::HttpServer(HttpOptions options, std::vector<Route> routes,
-                       std::function<void(const std::string&)> log)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(routes), std::move(log))) {}
+HttpServer::HttpServer(HttpOptions options, std::function<void(const std::string&)> log)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(log))) {}
 
 HttpServer::~HttpServer() = default;
 
-Status HttpServer::Start() { return impl_->Start(); }
+Status HttpServer::TakeAddresses() { return impl_->TakeAddresses(); }
+
+Status HttpServer::Start(std::vector<Route> routes) { return impl_->Start(std::move(routes)); }
 
 std::vector<std::string> HttpServer::addresses() const { return impl_->addresses(); }
 

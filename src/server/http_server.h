@@ -76,12 +76,15 @@ std::string ErrorBody(ErrorShape shape, int status, std::string_view message,
 class HttpServer {
  public:
   // `log`: one line per request, without a newline; null: none. Any thread.
-  HttpServer(HttpOptions options, std::vector<Route> routes,
-             std::function<void(const std::string&)> log);
+  HttpServer(HttpOptions options, std::function<void(const std::string&)> log);
   ~HttpServer();
 
-  // Listens and starts the threads. kIo: an address that cannot be had, a key that cannot be read.
-  Status Start();
+  // Binds the addresses and reads the certificate; connections are refused until Start. Before long
+  // work (loading a model) that would be in vain. kIo: an address that cannot be had, a key that
+  // cannot be read.
+  Status TakeAddresses();
+  // TakeAddresses where that is still to be done, listens and starts the threads.
+  Status Start(std::vector<Route> routes);
   // "http://127.0.0.1:8080", "unix:/run/sluice.sock": where it can be reached.
   std::vector<std::string> addresses() const;
   // No new connections or requests; waits until the running ones have ended, at most this long,

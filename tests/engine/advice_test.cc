@@ -109,6 +109,16 @@ TEST_F(AdviceTest, TheSlowestMachineThatDoes) {
   for (const Advice& a : advice) EXPECT_FALSE(a.change.starts_with("tiny")) << "has no room";
 }
 
+TEST_F(AdviceTest, AGoalForAContextIsForAFullOne) {
+  question_.workload.output = 128;
+  question_.goal.context = 1024;
+  EXPECT_EQ(WorkloadOf(question_).prompt, 1024u - 128);
+  EXPECT_EQ(WorkloadOf(question_).positions(), 1024u);
+  question_.goal.prompt = 100;
+  EXPECT_EQ(WorkloadOf(question_).prompt, 100u);
+  EXPECT_EQ(WorkloadOf(question_).positions(), 1024u);
+}
+
 TEST_F(AdviceTest, FewerAtOnceForFasterStreams) {
   question_.goal.users = 8;
   question_.speed = [](const ModelWork& m, KvType) {

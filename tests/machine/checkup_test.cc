@@ -197,12 +197,12 @@ TEST_F(CheckupTest, CompetingLoad) {
   in_.measured.idle->programs = {{"make;reboot", 4711, 1, 3.5}};
   const Finding f = Only("load", Severity::kWarning);
   ExpectCost(f, 50, CostUnit::kSpeed, true);
-  EXPECT_EQ(f.fix[0], "sudo renice 19 -p 4711, or stop it");
+  EXPECT_EQ(f.fix[0], "sudo renice 19 -p 4711  # or stop it");
   in_.measured.idle->programs[0].processes = 3;
   EXPECT_EQ(Only("load", Severity::kWarning).fix[0], f.fix[0]) << "a name that is no plain word";
   in_.measured.idle->programs[0].name = "cc1plus";
   EXPECT_EQ(Only("load", Severity::kWarning).fix[0],
-            "sudo renice 19 -p $(pgrep -x cc1plus), or stop it");
+            "sudo renice 19 -p $(pgrep -x cc1plus)  # or stop it");
   in_.measured.idle.reset();
   EXPECT_TRUE(Bad().empty());
   machine_.Write("proc/loadavg", "4.00 1 1 1/100 1\n");

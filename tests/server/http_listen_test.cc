@@ -66,16 +66,39 @@ TEST(HttpListen, WhatCannotBeHad) {
   RunningServer s;
   HttpOptions options;
   options.ports = {s.port};
-  HttpServer taken(options, {}, nullptr);
-  const Status status = taken.Start();
+  HttpServer taken(options, nullptr);
+  const Status status = taken.Start({});
   EXPECT_EQ(status.code(), StatusCode::kIo);
   EXPECT_NE(status.message().find(std::to_string(s.port)), std::string::npos) << status.message();
   options.ports = {0};
   options.host = "192.0.2.1";  // documentation's, nobody's
-  EXPECT_EQ(HttpServer(options, {}, nullptr).Start().code(), StatusCode::kIo);
+  EXPECT_EQ(HttpServer(options, nullptr).Start({}).code(), StatusCode::kIo);
   options.ports.clear();
-  EXPECT_EQ(HttpServer(options, {}, nullptr).Start().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(HttpServer(options, nullptr).Start({}).code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(s.Healthy());
+}
+
+TEST(HttpListen, AddressesAreTakenBeforeTheStart) {
+  RunningServer s;
+  HttpOptions options;
+  options.ports = {s.port};
+  EXPECT_EQ(HttpServer(options, nullptr).TakeAddresses().code(), StatusCode::kIo);
+
+  TempFolder folder;
+  options.ports = {0};
+  options.unix_path = folder.path() + "/sluice.sock";
+  {
+    HttpServer never_started(options, nullptr);
+    ASSERT_TRUE(never_started.TakeAddresses().ok());
+    EXPECT_TRUE(std::filesystem::exists(options.unix_path));
+    EXPECT_TRUE(never_started.addresses().empty()) << "nobody listens there yet";
+  }
+  EXPECT_FALSE(std::filesystem::exists(options.unix_path));
+  HttpServer server(options, nullptr);
+  ASSERT_TRUE(server.TakeAddresses().ok());
+  ASSERT_TRUE(server.Start({}).ok());
+  EXPECT_EQ(server.addresses().size(), 2u);
+  EXPECT_EQ(RawClient(options.unix_path).Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n").status, 404);
 }
 
 TEST(HttpListen, UnixSocket) {
@@ -88,8 +111,8 @@ TEST(HttpListen, UnixSocket) {
     EXPECT_EQ(s.server->addresses().back(), "unix:" + path);
     EXPECT_EQ(RawClient(path).Ask(kHealth).body, "ok");
     EXPECT_NE(s.LogWith(" ip=unix"), "");
-    HttpServer second(options, {}, nullptr);
-    EXPECT_EQ(second.Start().code(), StatusCode::kIo) << "in use";
+    HttpServer second(options, nullptr);
+    EXPECT_EQ(second.Start({}).code(), StatusCode::kIo) << "in use";
     EXPECT_EQ(RawClient(path).Ask(kHealth).body, "ok");
   }
   EXPECT_FALSE(std::filesystem::exists(path)) << "removed at the end";
@@ -107,10 +130,10 @@ TEST(HttpListen, UnixSocket) {
     EXPECT_EQ(s.server->addresses().size(), 1u);
   }
   std::ofstream(path) << "a file that matters";
-  EXPECT_EQ(HttpServer(options, {}, nullptr).Start().code(), StatusCode::kIo);
+  EXPECT_EQ(HttpServer(options, nullptr).Start({}).code(), StatusCode::kIo);
   EXPECT_TRUE(std::filesystem::exists(path));
   options.unix_path = folder.path() + "/" + std::string(120, 'x');
-  EXPECT_EQ(HttpServer(options, {}, nullptr).Start().code(), StatusCode::kIo);
+  EXPECT_EQ(HttpServer(options, nullptr).Start({}).code(), StatusCode::kIo);
 }
 
 // A key and a certificate that it has signed itself, as PEM files.
@@ -276,7 +299,7 @@ TEST_F(HttpTls, DrainAndEnd) {
 }
 
 TEST_F(HttpTls, FilesThatCannotBeUsed) {
-  const auto start = [&] { return HttpServer(options_, {}, nullptr).Start(); };
+  const auto start = [&] { return HttpServer(options_, nullptr).Start({}); };
   options_.ports = {0};
   options_.tls_key.clear();
   EXPECT_EQ(start().code(), StatusCode::kInvalidArgument);

@@ -346,7 +346,7 @@ TEST(HttpDrain, ExchangesMayOutliveTheServer) {
 }
 
 TEST(HttpDrain, OfAServerThatNeverStarted) {
-  HttpServer server({}, {}, nullptr);
+  HttpServer server({}, nullptr);
   server.Drain(1);
   EXPECT_TRUE(server.addresses().empty());
 }

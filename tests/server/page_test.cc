@@ -39,8 +39,8 @@ class PageTest : public testing::Test {
     heartbeat.handler = [](const std::shared_ptr<Exchange>& exchange) {
       exchange->Respond({200, "text/plain", "alive", {}});
     };
-    server_ = std::make_unique<HttpServer>(options, WithPage({std::move(heartbeat)}), nullptr);
-    const Status started = server_->Start();
+    server_ = std::make_unique<HttpServer>(options, nullptr);
+    const Status started = server_->Start(WithPage({std::move(heartbeat)}));
     EXPECT_TRUE(started.ok()) << started.message();
     const std::string url = server_->addresses().at(0);
     port_ = static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));

@@ -34,12 +34,11 @@ class RunningServer {
  public:
   explicit RunningServer(HttpOptions options = {}, std::vector<Route> more = {}) {
     if (options.ports == std::vector<uint16_t>{8080}) options.ports = {0};
-    server = std::make_unique<HttpServer>(options, Routes(std::move(more)),
-                                          [this](const std::string& line) {
-                                            const std::lock_guard<std::mutex> lock(mutex_);
-                                            lines_.push_back(line);
-                                          });
-    started = server->Start();
+    server = std::make_unique<HttpServer>(options, [this](const std::string& line) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lines_.push_back(line);
+    });
+    started = server->Start(Routes(std::move(more)));
     EXPECT_TRUE(started.ok()) << started.message();
     if (!started.ok() || server->addresses().empty()) return;
     const std::string url = server->addresses()[0];
