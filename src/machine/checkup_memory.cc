@@ -6,6 +6,7 @@
 #include "src/machine/checkup_checks.h"
 #include "src/machine/other_memory.h"
 #include "src/machine/quota.h"
+#include "src/machine/read_in_turns.h"
 
 namespace sluice {
 namespace {
@@ -121,7 +122,7 @@ Finding CheckPanelMemory(const CheckupInput& in) {
       "the pages that hold the panels read at %.1f GB/s, others at %.1f GB/s", *panels, *others);
   const char* const anew = "delete the panels when memory is free; they are written anew";
   const uint64_t bytes = in.model->panel_bytes;
-  if (bytes <= in.model->copy_room_bytes) {
+  if (bytes >= kLeastReadBytes && bytes <= in.model->copy_room_bytes) {
     return {name,
             Severity::kNote,
             found + ": a run copies the panels there",
