@@ -113,6 +113,11 @@ Result<ChatFormat> DetectFormat(const std::string& model) {
 }
 
 Status Run(ChatFlags& f) {
+  if (f.generate.ReadsStdin() && f.prompt.empty()) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "standard input cannot be both the grammar and the turns: give the grammar's file");
+  }
   RETURN_IF_ERROR(f.generate.Prepare());
   ASSIGN_OR_RETURN(const ChatFormat format, DetectFormat(f.model.model));
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, LoadRunner("chat", f.model));

@@ -30,6 +30,8 @@ struct GenerateFlags {
   // Once, before MakeRequest: reads and checks what needs no model, so that a mistake is told
   // before one is loaded.
   Status Prepare();
+  // Whether Prepare reads standard input, which nothing else can then.
+  bool ReadsStdin() const { return grammar_file == "-" || json_schema_file == "-"; }
   // A request without its prompt; draws the random seed. The tokenizer must outlive it.
   Result<Request> MakeRequest(const Tokenizer& tokenizer, size_t vocab) const;
 

@@ -29,7 +29,7 @@ struct PlanFlags {
   double max_stall_ms = 200;
   int threads = 0, threads_batch = 0;
   size_t pairs = 5;
-  bool check = false, measure = false, json = false;
+  bool has_prompt = false, check = false, measure = false, json = false;
 };
 
 // What people quantise to: fast here, and no worse than their size.
@@ -270,6 +270,14 @@ class Planner {
   Status GiveAdvice(const ModelWork& model) {
     AdviceQuestion question;
     ASSIGN_OR_RETURN(question.goal, ParseGoal(flags_.advise));
+    Goal& goal = question.goal;
+    if (flags_.has_prompt && !goal.prompt) goal.prompt = flags_.prompt;
+    const size_t output = goal.output.value_or(flags_.output);
+    if (goal.context && *goal.context <= output) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--advise: expected a context of more than the " + std::to_string(output) +
+                        " tokens of the output, found " + std::to_string(*goal.context));
+    }
     question.model = &model;
     question.workload = workload_;
     question.workload.chunk = std::max(workload_.chunk, question.goal.users.value_or(1));
@@ -286,6 +294,8 @@ class Planner {
     report.here = !device_;
     report.where = device_ ? device_->name : ThisMachine().cpu_name;
     report.model = path_;
+    report.now = Speed(model, workload_.kv_type, CeilingOf::kNow);
+    report.good = Speed(model, workload_.kv_type, CeilingOf::kGood);
     if (flags_.json) {
       std::printf("%s\n", ToJson(AdviceJson(advice)).c_str());
     } else {
@@ -344,7 +354,7 @@ void AddPlan(CLI::App& app, int* exit_code) {
         ->capture_default_str();
   };
   AddModel(*c, &flags->model);
-  count("--prompt", flags->prompt, "Tokens of each prompt");
+  CLI::Option* prompt = count("--prompt", flags->prompt, "Tokens of each prompt");
   count("--output", flags->output, "Tokens to generate for each");
   count("--concurrency", flags->concurrency, "Requests that arrive at once")
       ->check(CLI::Range(1, 1024));
@@ -408,7 +418,8 @@ void AddPlan(CLI::App& app, int* exit_code) {
       "  sluice plan model.gguf --on all\n"
       "  sluice plan model.gguf --advise \"10 tok/s for 4 users\"\n"
       "  sluice plan model.gguf --check --pairs 20");
-  c->callback([flags, exit_code] {
+  c->callback([flags, prompt, exit_code] {
+    flags->has_prompt = prompt->count() > 0;
     if (Status s = Planner(*flags).Run(); !s.ok()) *exit_code = ReportError("plan", s);
   });
 }

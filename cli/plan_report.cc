@@ -188,13 +188,14 @@ boost::json::array RowsJson(const std::vector<PlanRow>& rows, const char* label)
   return list;
 }
 
-// What earlier measurements say of this one.
-std::string AtItsBest(const PlanReport& r) {
-  constexpr double kDisturbed = 0.75;
+// The bandwidth measured now, and what earlier measurements say of it.
+std::string ReadsNow(const PlanReport& r) {
+  constexpr double kAlike = 0.98, kDisturbed = 0.75;
   const double now = r.now.read_gb_s, best = r.good.read_gb_s;
-  if (best <= now) return "";
-  return Text(", %.1f at its best", best) +
-         (now < kDisturbed * best ? ": something disturbs it (sluice doctor)" : "");
+  std::string text = Text(", reads %.1f GB/s now", now);
+  if (now < kAlike * best) text += Text(", %.1f at its best", best);
+  if (now < kDisturbed * best) text += ": something disturbs it (sluice doctor)";
+  return text;
 }
 
 }  // namespace
@@ -205,7 +206,7 @@ void PrintPlan(const PlanReport& r) {
   Line(ink, "model", Printable(r.model, 4096) + ", " + r.quantisation);
   Line(ink, "on",
        Of("", r.where, ink.strong, ink.plain) +
-           (r.here ? Text(", reads %.1f GB/s now", r.now.read_gb_s) + AtItsBest(r)
+           (r.here ? ReadsNow(r)
                    : Text(", %.0f GB/s published; expected: %.0f %% of it, %.0f %% of "
                           "its arithmetic",
                           r.good.read_gb_s, 100 * kDeviceReadShare, 100 * kDeviceComputeShare)));
@@ -251,7 +252,7 @@ void PrintAdvice(const PlanReport& r, const Goal& goal, const std::vector<Advice
            Text(": %zu request%s at once, prompt %zu, output %zu", w.concurrency,
                 w.concurrency == 1 ? "" : "s", w.prompt, w.output) +
            (w.context > w.prompt + w.output ? Text(", context %zu", w.context) : ""));
-  Line(ink, "on", r.where);
+  Line(ink, "on", r.where + (r.here ? ReadsNow(r) : ""));
   const auto print = [&](const Advice& a) {
     const char* mark = a.meets() ? (ink.terminal ? "✔" : "yes") : (ink.terminal ? "✘" : "no ");
     constexpr size_t kChange = 38;  // the column where it begins

@@ -45,6 +45,11 @@ void WriteOut(std::string_view text) {
 }
 
 Result<int> Run(RunFlags& f) {
+  if (f.generate.ReadsStdin() && !f.has_prompt && (f.file.empty() || f.file == "-")) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "standard input cannot be both the grammar and the prompt: give -p TEXT or -f FILE");
+  }
   RETURN_IF_ERROR(f.generate.Prepare());
   ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(f));
   if (prompt.empty()) {

@@ -241,11 +241,11 @@ Status Run(ServeFlags& f) {
   RETURN_IF_ERROR(ReadKeys(f.key_files, &f.http.api_keys));
   f.http.ports.assign(f.ports.begin(), f.ports.end());
   ASSIGN_OR_RETURN(HostOptions options, MakeHostOptions(f));
-  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.model));
   std::function<void(const std::string&)> log;
   if (!f.no_log) log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   auto bound = std::make_unique<HttpServer>(f.http, std::move(log));
   RETURN_IF_ERROR(bound->TakeAddresses());
+  ASSIGN_OR_RETURN(const std::string path, FindOrOffer(f.model.model));
   f.model.ReportIgnored("serve");
   // Clients may use the name that was given here; a path is none.
   const std::string& given = f.model.model;

@@ -39,8 +39,8 @@ constexpr size_t kSuperVectors = 256 / (4 * kLanes);
 // and 4.4).
 constexpr size_t kRowTokens = 8;
 // Bytes ahead in the one stream, to L2. Zen 4, Q4_0 from DRAM: into L1 13 GB/s (few misses may wait
-// there), 4096 ahead 17, none 11, so 19. Sapphire Rapids, two cores: 4096 4 to 6 % faster than
-// that.
+// there), 4096 ahead 17, none 11, so 19. Sapphire Rapids, two cores: 4096 2 to 6 % faster than
+// 8192.
 constexpr size_t kRowPrefetch = HWY_TARGET == HWY_AVX3_SPR ? 4096 : 8192;
 
 // ---- integer sums of 32-bit lanes ---------------------------------------------------------------

@@ -63,25 +63,26 @@ void AppendLine(const std::string& line, std::string* lines) {
 Status CheckMemory(const RunnerOptions& o) {
   const uint64_t memory = ThisMachine().UsableMemoryBytes();
   if (o.kv_bytes <= memory) return Status();
-  return Status(StatusCode::kInvalidArgument,
-                "--kv-memory: expected at most the " + std::to_string(memory >> 20) +
-                    " MiB of memory here, found " + std::to_string(o.kv_bytes >> 20) + " MiB");
+  return Status(StatusCode::kInvalidArgument, "--kv-memory: expected at most the " +
+                                                  std::to_string(memory >> 20) +
+                                                  " MiB of memory here, found " +
+                                                  std::to_string((o.kv_bytes >> 20) + 1) + " MiB");
 }
 
-// What was asked for and will not do what it looks like.
-void AppendDoubts(const Config& c, const RunnerOptions& o, std::string* lines) {
+// Says what was asked for and will not do what it looks like.
+void SayDoubts(const Config& c, const RunnerOptions& o) {
+  if (!o.warn) return;
   if (c.context > 0 && o.context > c.context) {
-    AppendLine("--ctx-size " + std::to_string(o.context) + " is more than the " +
-                   std::to_string(c.context) +
-                   " positions the model was trained for: beyond them its text may make no sense",
-               lines);
+    o.warn("a context of " + std::to_string(o.context) + " is more than the " +
+           std::to_string(c.context) +
+           " positions the model was trained for: beyond them its text may make no sense");
   }
   const int threads = std::max(o.threads, o.threads_batch);
   const int cpus = ThisMachine().cpus;
   if (threads > cpus) {
-    AppendLine(std::to_string(threads) + " threads take turns on " + std::to_string(cpus) +
-                   " CPUs, which is slower than one on each; -t 0 chooses what measured best",
-               lines);
+    o.warn(std::to_string(threads) + " threads take turns on " +
+           (cpus == 1 ? "one CPU" : std::to_string(cpus) + " CPUs") +
+           ", which is slower than one on each; -t 0 chooses what measured best");
   }
 }
 
@@ -128,7 +129,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::Create(const std::string& path
   o.chunk = std::min(o.chunk, o.context);
   RETURN_IF_ERROR(CheckOptions(c, *r->model_, o));
   r->load_note_ = r->model_->load_note();
-  AppendDoubts(c, o, &r->load_note_);
+  SayDoubts(c, o);
   if (o.relaxed) r->ChooseRelaxed();
   ASSIGN_OR_RETURN(r->workspace_,
                    Workspace::Create(c, o.chunk, static_cast<size_t>(r->team_->size()), o.context,

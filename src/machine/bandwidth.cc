@@ -118,14 +118,7 @@ Result<double> MeasureReadBandwidth(ThreadTeam& team, double seconds, int thread
                       std::to_string(AvailableMemoryBytes() / kMegabyte) + " MiB");
   }
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes));
-  // Written by the worker that reads it (its NUMA node), one byte a page: an untouched page is the
-  // kernel's one zero page, which stays in the cache.
-  team.Run(
-      [&](Worker& worker) {
-        const auto [begin, end] = worker.Share(bytes, kPage);
-        for (size_t at = begin; at < end; at += kPage) arena.data()[at] = 1;
-      },
-      threads);
+  team.Run([&](Worker& worker) { worker.TouchShare(arena.data(), bytes); }, threads);
   const double left_s = std::max(seconds - (Seconds() - start), kMinWindows * kWindow_s);
   return MeasureReadBandwidth(team, arena.data(), bytes, left_s, threads);
 }

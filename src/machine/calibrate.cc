@@ -133,10 +133,7 @@ Result<Arena> Buffer(ThreadTeam& team) {
       std::clamp<uint64_t>(4 * ThisMachine().l3_bytes, 256 * kMegabyte, 1024 * kMegabyte);
   ASSIGN_OR_RETURN(Arena arena,
                    Arena::Create(std::min(wanted, AvailableMemoryBytes() / 8 + kPage)));
-  team.Run([&](Worker& worker) {
-    const auto [begin, end] = worker.Share(arena.size(), kPage);
-    for (size_t at = begin; at < end; at += kPage) arena.data()[at] = 1;
-  });
+  team.Run([&](Worker& worker) { worker.TouchShare(arena.data(), arena.size()); });
   return arena;
 }
 

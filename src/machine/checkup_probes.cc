@@ -80,10 +80,7 @@ class Pages {
     Result<Arena> arena = Arena::Create(bytes, huge);
     if (!arena.ok()) return;
     arena_ = *std::move(arena);
-    team.Run([&](Worker& worker) {
-      const auto [begin, end] = worker.Share(bytes, 2 * kMegabyte);
-      for (size_t at = begin; at < end; at += 4096) arena_.data()[at] = 1;
-    });
+    team.Run([&](Worker& worker) { worker.TouchShare(arena_.data(), bytes, 2 * kMegabyte); });
   }
   const uint8_t* data() const { return arena_.data(); }
   // True: all of it is in 2 MB pages now.

@@ -15,7 +15,6 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kSampleBytes = 256 << 20;
 
 // Whether a hypervisor runs this system; false where that cannot be told.
@@ -53,10 +52,7 @@ std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8
   if (bytes < kLeastReadBytes || bytes > AvailableMemoryBytes() / 4) return std::nullopt;
   const Result<Arena> other = Arena::Create(bytes, huge);
   if (!other.ok()) return std::nullopt;
-  team.Run([&](Worker& worker) {
-    const auto [begin, end] = worker.Share(bytes, kPage);
-    for (size_t at = begin; at < end; at += kPage) other->data()[at] = 1;
-  });
+  team.Run([&](Worker& worker) { worker.TouchShare(other->data(), bytes); });
   const WindowTimes times = ReadInTurns(team, memory, {other->data(), bytes}, kPasses);
   return RatesOf(times);
 }

@@ -441,6 +441,12 @@ std::pair<size_t, size_t> Worker::Share(size_t n, size_t grain) const {
   return ShareOf(index_, n, grain);
 }
 
+void Worker::TouchShare(uint8_t* data, size_t bytes, size_t grain) const {
+  constexpr size_t kPage = 4096;
+  const auto [begin, end] = Share(bytes, grain);
+  for (size_t at = begin; at < end; at += kPage) data[at] = 1;
+}
+
 std::pair<size_t, size_t> Worker::ShareOf(int worker, size_t n, size_t grain) const {
   DCHECK(grain > 0);
   const size_t units = n / grain + (n % grain != 0);

@@ -30,6 +30,9 @@ class Worker {
   // This worker's contiguous share of [0, n), in multiples of `grain` (the last share may be
   // ragged). Static: the same for the same n, count and grain.
   std::pair<size_t, size_t> Share(size_t n, size_t grain = 1) const;
+  // Writes one byte to each page of this worker's Share(bytes, grain) of fresh memory, so that the
+  // system gives it (an untouched page is the kernel's one zero page), on this worker's node.
+  void TouchShare(uint8_t* data, size_t bytes, size_t grain = 4096) const;
   // Calls fn(begin, end) for runs of tiles so that over all workers of the region each
   // tile of [0, tiles) is done once. Every worker calls it with the same `tiles` and in the same
   // order among its ForTiles and Barrier calls. A worker begins with its own Share(tiles); which

@@ -76,24 +76,27 @@ Result<std::vector<asio::ip::address>> Resolve(asio::io_context& io, std::string
   return out;
 }
 
-// What stands in the way of an address.
 Status CannotListen(const std::string& address, const error_code& error) {
-  const bool used =
-      error == asio::error::address_in_use && address.find("://") != std::string::npos;
-  return IoError("cannot listen on " + address, error, used ? "choose another --port" : "");
+  return IoError("cannot listen on " + address, error);
 }
 
 Result<StreamAcceptor> BindTcp(asio::io_context& io, const tcp::endpoint& at) {
+  const std::string what = "cannot listen on " + Url("tcp", at);
   StreamAcceptor acceptor(io);
   error_code error;
   acceptor.open(asio::generic::stream_protocol(at.protocol()), error);
-  if (error) return CannotListen(Url("tcp", at), error);
+  if (error) return IoError(what, error);
   CloseOnExec(acceptor.native_handle());
   acceptor.set_option(asio::socket_base::reuse_address(true), error);
   // "::" is every address, of IPv4 too.
   if (at.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
   acceptor.bind(asio::generic::stream_protocol::endpoint(at), error);
-  if (error) return CannotListen(Url("tcp", at), error);
+  if (error) {
+    return IoError(what, error,
+                   error == asio::error::address_in_use ? "choose another --port" : "");
+  }
+  // Else others could bind the address until this one listens.
+  acceptor.set_option(asio::socket_base::reuse_address(false), error);
   return acceptor;
 }
 
@@ -115,27 +118,35 @@ Status RemoveStale(asio::io_context& io, const std::string& path) {
   return Status();
 }
 
-Result<StreamAcceptor> BindUnix(asio::io_context& io, const std::string& path) {
+}  // namespace
+
+Status CheckUnixPath(HttpCore& core) {
+  const std::string& path = core.options.unix_path;
+  if (path.empty()) return Status();
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return Status(StatusCode::kIo, path + " is too long for a Unix socket: at most " +
                                        std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
                                        " bytes");
   }
-  RETURN_IF_ERROR(RemoveStale(io, path));
+  return RemoveStale(core.io, path);
+}
+
+Result<std::shared_ptr<HttpListener>> BindUnix(const std::shared_ptr<HttpCore>& core) {
+  RETURN_IF_ERROR(CheckUnixPath(*core));
+  const std::string& path = core->options.unix_path;
   const asio::local::stream_protocol::endpoint at(path);
-  StreamAcceptor acceptor(io);
+  StreamAcceptor acceptor(core->io);
   error_code error;
   acceptor.open(asio::generic::stream_protocol(at.protocol()), error);
   if (error) return CannotListen(path, error);
   CloseOnExec(acceptor.native_handle());
   acceptor.bind(asio::generic::stream_protocol::endpoint(at), error);
   if (error) return CannotListen(path, error);
-  return acceptor;
+  return std::make_shared<HttpListener>(core, std::move(acceptor), "unix:" + path);
 }
 
-}  // namespace
-
-Result<std::vector<std::shared_ptr<HttpListener>>> BindAll(const std::shared_ptr<HttpCore>& core) {
+Result<std::vector<std::shared_ptr<HttpListener>>> BindPorts(
+    const std::shared_ptr<HttpCore>& core) {
   const HttpOptions& options = core->options;
   std::vector<std::shared_ptr<HttpListener>> out;
   std::vector<asio::ip::address> addresses;
@@ -160,20 +171,13 @@ Result<std::vector<std::shared_ptr<HttpListener>>> BindAll(const std::shared_ptr
     // A name may stand for addresses that this machine does not have (IPv6 turned off).
     if (out.size() == before) return failed;
   }
-  if (!options.unix_path.empty()) {
-    ASSIGN_OR_RETURN(StreamAcceptor acceptor, BindUnix(core->io, options.unix_path));
-    out.push_back(
-        std::make_shared<HttpListener>(core, std::move(acceptor), "unix:" + options.unix_path));
-  }
-  if (out.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "nowhere to listen: name a --port or a socket path");
-  }
   return out;
 }
 
 Status HttpListener::Listen() {
   error_code error;
+  // As when it was bound: connections of an earlier server may still be ending.
+  acceptor_.set_option(asio::socket_base::reuse_address(true), error);
   acceptor_.listen(4096, error);
   return error ? CannotListen(address_, error) : Status();
 }

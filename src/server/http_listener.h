@@ -49,8 +49,12 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
   bool closed_ = false;
 };
 
-// Binds all that the options name; kIo: what cannot be had, and why.
-Result<std::vector<std::shared_ptr<HttpListener>>> BindAll(const std::shared_ptr<HttpCore>& core);
+// Binds the ports that the options name; kIo: what cannot be had, and why.
+Result<std::vector<std::shared_ptr<HttpListener>>> BindPorts(const std::shared_ptr<HttpCore>& core);
+// Whether the options' Unix socket, if there is one, could be bound now; removes a dead one. kIo.
+Status CheckUnixPath(HttpCore& core);
+// Binds it. To be followed by Listen at once: until then others take it for dead.
+Result<std::shared_ptr<HttpListener>> BindUnix(const std::shared_ptr<HttpCore>& core);
 
 // The file of a Unix socket: goes with this object, unless another server has replaced it.
 class UnixSocketFile {

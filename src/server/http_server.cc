@@ -71,12 +71,18 @@ class HttpServer::Impl {
 
   Status TakeAddresses() {
     const HttpOptions& options = core_->options;
+    if (taken_) return Status();
     if (!options.tls_cert.empty() || !options.tls_key.empty()) {
       ASSIGN_OR_RETURN(auto context, LoadTls(options.tls_cert, options.tls_key));
       core_->tls.emplace(std::move(context));
     }
-    ASSIGN_OR_RETURN(listeners_, BindAll(core_));
-    if (!options.unix_path.empty()) socket_file_.Remember(options.unix_path);
+    ASSIGN_OR_RETURN(listeners_, BindPorts(core_));
+    RETURN_IF_ERROR(CheckUnixPath(*core_));
+    if (listeners_.empty() && options.unix_path.empty()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "nowhere to listen: name a --port or a socket path");
+    }
+    taken_ = true;
     return Status();
   }
 
@@ -84,7 +90,13 @@ class HttpServer::Impl {
     if (io_thread_.joinable()) {
       return Status(StatusCode::kInvalidArgument, "the server has been started already");
     }
-    if (listeners_.empty()) RETURN_IF_ERROR(TakeAddresses());
+    RETURN_IF_ERROR(TakeAddresses());
+    const std::string& path = core_->options.unix_path;
+    if (!path.empty()) {
+      ASSIGN_OR_RETURN(std::shared_ptr<HttpListener> unix, BindUnix(core_));
+      socket_file_.Remember(path);
+      listeners_.push_back(std::move(unix));
+    }
     for (const auto& listener : listeners_) RETURN_IF_ERROR(listener->Listen());
     for (const auto& listener : listeners_) addresses_.push_back(listener->address());
     core_->router.emplace(std::move(routes), core_->options);
@@ -146,6 +158,7 @@ class HttpServer::Impl {
   std::vector<std::shared_ptr<HttpListener>> listeners_;
   std::vector<std::string> addresses_;
   UnixSocketFile socket_file_;
+  bool taken_ = false;  // the addresses
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
   std::optional<asio::thread_pool> pool_;
   std::thread io_thread_;

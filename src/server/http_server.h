@@ -79,9 +79,9 @@ class HttpServer {
   HttpServer(HttpOptions options, std::function<void(const std::string&)> log);
   ~HttpServer();
 
-  // Binds the addresses and reads the certificate; connections are refused until Start. Before long
-  // work (loading a model) that would be in vain. kIo: an address that cannot be had, a key that
-  // cannot be read.
+  // Binds the ports, looks at the Unix path and reads the certificate, so that what cannot be had
+  // is known before long work such as loading a model; connections are refused until Start. kIo: an
+  // address that cannot be had, a key that cannot be read.
   Status TakeAddresses();
   // TakeAddresses where that is still to be done, listens and starts the threads.
   Status Start(std::vector<Route> routes);

@@ -90,15 +90,39 @@ TEST(HttpListen, AddressesAreTakenBeforeTheStart) {
   {
     HttpServer never_started(options, nullptr);
     ASSERT_TRUE(never_started.TakeAddresses().ok());
-    EXPECT_TRUE(std::filesystem::exists(options.unix_path));
     EXPECT_TRUE(never_started.addresses().empty()) << "nobody listens there yet";
+    EXPECT_FALSE(std::filesystem::exists(options.unix_path));
   }
-  EXPECT_FALSE(std::filesystem::exists(options.unix_path));
   HttpServer server(options, nullptr);
   ASSERT_TRUE(server.TakeAddresses().ok());
   ASSERT_TRUE(server.Start({}).ok());
   EXPECT_EQ(server.addresses().size(), 2u);
+  HttpServer other(options, nullptr);
+  EXPECT_EQ(other.TakeAddresses().code(), StatusCode::kIo) << "a server listens on the socket";
   EXPECT_EQ(RawClient(options.unix_path).Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n").status, 404);
+}
+
+// Two servers that load at once: the second is told so before its load.
+TEST(HttpListen, AnAddressIsTakenOnce) {
+  HttpOptions options;
+  {
+    RunningServer s;  // whose port is free afterwards
+    options.ports = {s.port, s.port};
+  }
+  EXPECT_EQ(HttpServer(options, nullptr).TakeAddresses().code(), StatusCode::kIo);
+  options.ports.resize(1);
+  HttpServer first(options, nullptr);
+  ASSERT_TRUE(first.TakeAddresses().ok());
+  EXPECT_EQ(HttpServer(options, nullptr).TakeAddresses().code(), StatusCode::kIo);
+  EXPECT_TRUE(first.Start({}).ok());
+}
+
+// A name for every address of IPv4 and of IPv6, which includes IPv4's.
+TEST(HttpListen, EveryAddressOfAName) {
+  HttpOptions options;
+  options.host = "";
+  RunningServer s(options);
+  EXPECT_EQ(RawClient(s.port, false).Ask(kHealth).body, "ok");
 }
 
 TEST(HttpListen, UnixSocket) {
