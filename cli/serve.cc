@@ -13,12 +13,14 @@
 #include "cli/interrupt.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "src/base/printable.h"
 #include "src/model/pooling.h"
 #include "src/server/dialects.h"
 #include "src/server/http_server.h"
 #include "src/server/metrics.h"
 #include "src/server/page.h"
 #include "src/server/served_model.h"
+#include "src/text/chat_format.h"
 
 namespace sluice {
 namespace {
@@ -190,6 +192,9 @@ Result<HostOptions> MakeHostOptions(const ServeFlags& f) {
   model.pooling = FindPooling(f.pooling);
   if (!f.chat_template.empty()) {
     ASSIGN_OR_RETURN(model.chat_template, ReadAll(f.chat_template));
+    const Status compiles = ChatFormat::FromTemplate(model.chat_template).status();
+    if (!compiles.ok())
+      return compiles.Within("--chat-template " + Printable(f.chat_template, 200));
   }
   options.max_models = f.max_models;
   options.keep_alive_s = f.keep_alive_s;

@@ -163,9 +163,10 @@ Status ModelRunner::MakePool() {
     most_positions_ = spans * kSpan;
     if (spans == 0) {
       return Status(StatusCode::kInvalidArgument,
-                    "--kv-memory " + std::to_string(o.kv_bytes >> 20) +
-                        " MiB: 64 positions of this model take " +
-                        std::to_string((PagesOf(kSpan) * KvPageBytes(shape) >> 20) + 1) + " MiB");
+                    "--kv-memory: expected at least " +
+                        std::to_string(PagesOf(kSpan) * KvPageBytes(shape) >> 10) +
+                        " KiB, which 64 positions of this model take, found " +
+                        std::to_string(o.kv_bytes >> 10) + " KiB");
     }
   }
   ASSIGN_OR_RETURN(pool_, KvPool::Create(shape, pages));

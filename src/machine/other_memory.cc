@@ -72,6 +72,7 @@ std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint
     rates = CompareMemory(team, memory, huge);
     if (!rates || !rates->Slow()) break;
   }
+  RestartPeakRss();  // the sample is no part of what is reported
   if (!rates) return std::nullopt;
   Remember(path, team, rates->other_gb_s, true);
   return rates->Slow() ? rates : std::nullopt;

@@ -33,10 +33,11 @@ std::string LogValue(std::string_view text, size_t limit) {
 }  // namespace
 
 HttpConnection::HttpConnection(std::shared_ptr<HttpCore> core, StreamSocket socket,
-                               std::string remote)
+                               std::string remote, bool secure)
     : core_(std::move(core)),
       socket_(std::move(socket)),
       remote_(std::move(remote)),
+      secure_(secure),
       deadline_(core_->io),
       write_timer_(core_->io) {
   current_.begin = Clock::now();
@@ -50,7 +51,7 @@ HttpConnection::~HttpConnection() = default;
 
 void HttpConnection::Start() {
   ++core_->counters.connections;
-  if (!core_->tls) {
+  if (!secure_) {
     BeginRequest();
     Read();
     return;
@@ -65,7 +66,7 @@ void HttpConnection::Start() {
 void HttpConnection::Refuse() {
   ++core_->counters.refused_connections;
   // In TLS a refusal would cost a handshake, which is what there is no room for.
-  if (core_->tls) return Close(Why::kServer);
+  if (secure_) return Close(Why::kServer);
   state_ = State::kWorking;
   Read();
   close_after_ = true;

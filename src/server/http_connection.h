@@ -27,7 +27,9 @@ using StreamSocket = boost::asio::generic::stream_protocol::socket;
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(std::shared_ptr<HttpCore> core, StreamSocket socket, std::string remote);
+  // `secure`: speaks TLS, for which the core has the certificate.
+  HttpConnection(std::shared_ptr<HttpCore> core, StreamSocket socket, std::string remote,
+                 bool secure);
   ~HttpConnection();
 
   void Start();
@@ -135,6 +137,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   StreamSocket socket_;
   std::optional<boost::asio::ssl::stream<StreamSocket&>> tls_;
   const std::string remote_;
+  const bool secure_;
   State state_ = State::kHandshake;
   bool busy_ = false;
 

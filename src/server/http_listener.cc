@@ -208,16 +208,18 @@ void HttpListener::OnAccept(const error_code& error, StreamSocket socket,
   if (!error) {
     CloseOnExec(socket.native_handle());
     std::string remote = "unix";
+    bool secure = false;  // what is said through a Unix socket stays on this machine
     const int family = peer.protocol().family();
     if (family == AF_INET || family == AF_INET6) {
       remote = AddressText(TcpEndpoint(peer).address());
+      secure = core_->tls.has_value();
       error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
     }
     const size_t open = core_->connections.size();
     if (open < core_->options.max_connections + kMaxRefusing) {
       auto connection =
-          std::make_shared<HttpConnection>(core_, std::move(socket), std::move(remote));
+          std::make_shared<HttpConnection>(core_, std::move(socket), std::move(remote), secure);
       if (open < core_->options.max_connections)
         connection->Start();
       else

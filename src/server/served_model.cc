@@ -52,7 +52,8 @@ Result<std::shared_ptr<ServedModel>> ServedModel::Load(const ModelEntry& entry,
   if (format.ok()) {
     model->chat_ = *std::move(format);
   } else {
-    model->chat_status_ = format.status();
+    model->chat_status_ = format.status().Within(
+        options.chat_template.empty() ? "tokenizer.chat_template" : "--chat-template");
   }
   return model;
 }

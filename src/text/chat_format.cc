@@ -17,14 +17,15 @@ ChatFormat::ChatFormat(jinja::Template compiled) : template_(std::move(compiled)
 Result<ChatFormat> ChatFormat::Detect(const Gguf& gguf) {
   ASSIGN_OR_RETURN(const std::string source, ChatTemplateOf(gguf, false));
   Result<ChatFormat> format = FromTemplate(source);
-  if (!format.ok()) return format.status().Within(Printable(gguf.path(), 200));
+  if (!format.ok()) {
+    return format.status().Within("tokenizer.chat_template").Within(Printable(gguf.path(), 200));
+  }
   return format;
 }
 
 Result<ChatFormat> ChatFormat::FromTemplate(std::string_view source) {
-  Result<jinja::Template> compiled = jinja::Template::Parse(source);
-  if (!compiled.ok()) return compiled.status().Within("tokenizer.chat_template");
-  return ChatFormat(*std::move(compiled));
+  ASSIGN_OR_RETURN(jinja::Template compiled, jinja::Template::Parse(source));
+  return ChatFormat(std::move(compiled));
 }
 
 Result<std::vector<ChatPart>> ChatFormat::Render(ChatVariables variables, std::string_view bos,

@@ -322,6 +322,13 @@ TEST_F(HttpTls, DrainAndEnd) {
   s.reset();
 }
 
+TEST_F(HttpTls, NotThroughAUnixSocket) {
+  options_.unix_path = folder_.path() + "/sluice.sock";
+  RunningServer s(options_);
+  EXPECT_EQ(RawClient(options_.unix_path).Ask(kHealth).body, "ok");
+  EXPECT_TRUE(TlsClient(s.port).connected());
+}
+
 TEST_F(HttpTls, FilesThatCannotBeUsed) {
   const auto start = [&] { return HttpServer(options_, nullptr).Start({}); };
   options_.ports = {0};

@@ -155,7 +155,7 @@ TEST(ChatFormat, BaseModelsAndBrokenTemplatesSayWhatToDo) {
   EXPECT_NE(none.message().find("complete with it"), std::string::npos);
   const Status other = ChatFormat::FromTemplate("\n{{ messages[0").status();
   EXPECT_EQ(other.code(), StatusCode::kUnsupported);
-  EXPECT_EQ(other.message(), "tokenizer.chat_template: line 2: a tag has no end }}");
+  EXPECT_EQ(other.message(), "line 2: a tag has no end }}");
 }
 
 TEST(ChatFormat, RefusesWhatTheTemplateRefuses) {
