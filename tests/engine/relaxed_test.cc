@@ -49,8 +49,10 @@ TEST_P(RelaxedTest, IsCloseToTheNormalKernels) {
       o.threads = threads;
       o.chunk = 100;  // and a rest of 50
       o.relaxed = true;
-      o.relaxed_gain = 0;  // however fast
-      o.warn = [](const std::string& line) { ADD_FAILURE() << line; };
+      o.relaxed_gain = 0;                     // however fast
+      o.warn = [](const std::string& line) {  // three threads may be more than the CPUs
+        EXPECT_EQ(line.find("--relaxed"), std::string::npos) << line;
+      };
       const Logits relaxed = Run(o, tokens_);
       ASSERT_EQ(relaxed.size(), normal.size());
       double differences = 0, squares = 0;
