@@ -52,8 +52,7 @@ Result<std::shared_ptr<ServedModel>> ServedModel::Load(const ModelEntry& entry,
   if (format.ok()) {
     model->chat_ = *std::move(format);
   } else {
-    model->chat_status_ = format.status().Within(
-        options.chat_template.empty() ? "tokenizer.chat_template" : "--chat-template");
+    model->chat_status_ = format.status().Within("chat template");
   }
   return model;
 }
