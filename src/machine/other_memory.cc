@@ -37,6 +37,19 @@ double Rate(const std::vector<double>& window_s) {
   return 1e-9 * static_cast<double>(windows * kReadWindowBytes) / seconds;
 }
 
+// CompareMemory with memory that `sample` keeps.
+std::optional<MemoryRates> CompareWithFresh(ThreadTeam& team, std::span<const uint8_t> memory,
+                                            bool huge, Arena* sample) {
+  constexpr int kPasses = 2;
+  const size_t bytes = std::min(memory.size(), kSampleBytes);
+  if (bytes < kLeastReadBytes || bytes > AvailableMemoryBytes() / 4) return std::nullopt;
+  Result<Arena> fresh = Arena::Create(bytes, huge);
+  if (!fresh.ok()) return std::nullopt;
+  *sample = *std::move(fresh);
+  team.Run([&](Worker& worker) { worker.TouchShare(sample->data(), bytes); });
+  return RatesOf(ReadInTurns(team, memory, {sample->data(), bytes}, kPasses));
+}
+
 }  // namespace
 
 uint64_t CopyRoomBytes() {
@@ -47,35 +60,43 @@ MemoryRates RatesOf(const WindowTimes& times) { return {Rate(times.a_s), Rate(ti
 
 std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8_t> memory,
                                          bool huge) {
-  constexpr int kPasses = 2;
-  const size_t bytes = std::min(memory.size(), kSampleBytes);
-  if (bytes < kLeastReadBytes || bytes > AvailableMemoryBytes() / 4) return std::nullopt;
-  const Result<Arena> other = Arena::Create(bytes, huge);
-  if (!other.ok()) return std::nullopt;
-  team.Run([&](Worker& worker) { worker.TouchShare(other->data(), bytes); });
-  const WindowTimes times = ReadInTurns(team, memory, {other->data(), bytes}, kPasses);
-  return RatesOf(times);
+  Arena sample;
+  return CompareWithFresh(team, memory, huge, &sample);
 }
 
 std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint8_t> memory,
                                           bool huge, const std::string& path) {
-  constexpr double kAsFast = 0.92;
-  constexpr int kComparisons = 2;
+  constexpr double kSlower = 0.92, kFaster = 1.1;  // than the remembered rate: not as fast as it
+  constexpr int kTell = 2;                         // samples; one may have met another program
   if (memory.size() < kLeastReadBytes) return std::nullopt;
-  if (const std::optional<double> other = Recall(path, team, true)) {
+  bool faster_known = false;
+  if (const std::optional<double> known = Recall(path, team, true)) {
     const WindowTimes times = ReadInTurns(team, memory, memory, 1);
     const MemoryRates halves = RatesOf(times);  // each of other windows
-    if ((halves.here_gb_s + halves.other_gb_s) / 2 >= kAsFast * *other) return std::nullopt;
+    const double here_gb_s = (halves.here_gb_s + halves.other_gb_s) / 2;
+    faster_known = here_gb_s < kSlower * *known;
+    // Faster: the rate is of a moment in which others had the memory, and says nothing.
+    if (!faster_known && here_gb_s <= kFaster * *known) return std::nullopt;
   }
-  std::optional<MemoryRates> rates;
-  for (int i = 0; i < kComparisons; ++i) {
-    rates = CompareMemory(team, memory, huge);
-    if (!rates || !rates->Slow()) break;
+  // All held until the last is read, so that each is of other memory: a sample may be slow too.
+  std::vector<Arena> samples;
+  std::optional<MemoryRates> slow;
+  double best_gb_s = 0;
+  for (int slower = 0, as_fast = 0; slower < kTell && as_fast < kTell;) {
+    const std::optional<MemoryRates> rates =
+        CompareWithFresh(team, memory, huge, &samples.emplace_back());
+    if (!rates) break;
+    best_gb_s = std::max(best_gb_s, rates->other_gb_s);
+    if (!rates->Slow()) {
+      if (++as_fast == 1 && !faster_known && slower == 0) break;
+    } else if (++slower == kTell) {
+      slow = rates;
+    }
   }
-  RestartPeakRss();  // the sample is no part of what is reported
-  if (!rates) return std::nullopt;
-  Remember(path, team, rates->other_gb_s, true);
-  return rates->Slow() ? rates : std::nullopt;
+  samples.clear();
+  RestartPeakRss();  // the samples are no part of what is reported
+  if (best_gb_s > 0) Remember(path, team, best_gb_s, true);
+  return slow;
 }
 
 }  // namespace sluice

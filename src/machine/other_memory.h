@@ -35,9 +35,9 @@ MemoryRates RatesOf(const WindowTimes& times);
 std::optional<MemoryRates> CompareMemory(ThreadTeam& team, std::span<const uint8_t> memory,
                                          bool huge);
 
-// The rates, if memory is slow, twice in a row. `path` keeps the rate of other memory, for one
-// number of threads and this boot, and what reads about as fast (30 ms) is not compared. nullopt:
-// too few bytes or too little memory to tell, or not slow.
+// The rates, if memory is slower than two samples of other memory (of three at most). `path` keeps
+// the rate of other memory, for one number of threads and this boot, and what reads about as fast
+// (30 ms) is not compared. nullopt: too few bytes or too little memory to tell, or not slow.
 std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint8_t> memory,
                                           bool huge, const std::string& path);
 

@@ -78,7 +78,7 @@ TEST(OtherMemory, ComparesWhatIsThereWithWhatTheSystemGives) {
   EXPECT_GT(rates->other_gb_s, 0);
 }
 
-TEST(OtherMemory, RememberedRateSparesTheComparison) {
+TEST(OtherMemory, ARateFarFromWhatIsReadIsMeasuredAgain) {
   if (AvailableMemoryBytes() < 16 * kBytes) GTEST_SKIP() << "too little memory is free";
   const TempFolder folder;
   const std::string path = folder.path("other_memory");
@@ -89,10 +89,10 @@ TEST(OtherMemory, RememberedRateSparesTheComparison) {
   const auto first = Recall(path, *team, true);
   ASSERT_TRUE(first);
   EXPECT_GT(*first, 0);
-  Remember(path, *team, 1e-3, true);  // whatever is read is faster
-  EXPECT_FALSE(FindSlowMemory(*team, memory, true, path));
-  EXPECT_EQ(Recall(path, *team, true), 1e-3);
-  Remember(path, *team, 1e6, true);  // whatever is read is slower: compared, and remembered anew
+  Remember(path, *team, 1e-3, true);  // as if others had had all of the memory
+  FindSlowMemory(*team, memory, true, path);
+  EXPECT_GT(*Recall(path, *team, true), 1e-2);
+  Remember(path, *team, 1e6, true);  // whatever is read is slower
   FindSlowMemory(*team, memory, true, path);
   EXPECT_LT(*Recall(path, *team, true), 1e5);
 }
