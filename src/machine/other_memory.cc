@@ -70,7 +70,8 @@ std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint
   constexpr int kTell = 2;                         // samples; one may have met another program
   if (memory.size() < kLeastReadBytes) return std::nullopt;
   bool faster_known = false;
-  if (const std::optional<double> known = Recall(path, team, true)) {
+  const std::optional<double> known = Recall(path, team, true);
+  if (known) {
     const WindowTimes times = ReadInTurns(team, memory, memory, 1);
     const MemoryRates halves = RatesOf(times);  // each of other windows
     const double here_gb_s = (halves.here_gb_s + halves.other_gb_s) / 2;
@@ -95,7 +96,9 @@ std::optional<MemoryRates> FindSlowMemory(ThreadTeam& team, std::span<const uint
   }
   samples.clear();
   RestartPeakRss();  // the samples are no part of what is reported
-  if (best_gb_s > 0) Remember(path, team, best_gb_s, true);
+  // Samples that are all slow do not end the search at the next start, nor does one lucky rate
+  // make it go on for ever.
+  if (best_gb_s > 0) Remember(path, team, std::max(best_gb_s, 0.9 * known.value_or(0)), true);
   return slow;
 }
 

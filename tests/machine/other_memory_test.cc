@@ -94,7 +94,7 @@ TEST(OtherMemory, ARateFarFromWhatIsReadIsMeasuredAgain) {
   EXPECT_GT(*Recall(path, *team, true), 1e-2);
   Remember(path, *team, 1e6, true);  // whatever is read is slower
   FindSlowMemory(*team, memory, true, path);
-  EXPECT_LT(*Recall(path, *team, true), 1e5);
+  EXPECT_LT(*Recall(path, *team, true), 0.95e6);
 }
 
 }  // namespace
