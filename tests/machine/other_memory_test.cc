@@ -78,7 +78,7 @@ TEST(OtherMemory, ComparesWhatIsThereWithWhatTheSystemGives) {
   EXPECT_GT(rates->other_gb_s, 0);
 }
 
-TEST(OtherMemory, ARateFarFromWhatIsReadIsMeasuredAgain) {
+TEST(OtherMemory, OnlyARateFarFromWhatIsReadIsMeasuredAgain) {
   if (AvailableMemoryBytes() < 16 * kBytes) GTEST_SKIP() << "too little memory is free";
   const TempFolder folder;
   const std::string path = folder.path("other_memory");
@@ -89,6 +89,14 @@ TEST(OtherMemory, ARateFarFromWhatIsReadIsMeasuredAgain) {
   const auto first = Recall(path, *team, true);
   ASSERT_TRUE(first);
   EXPECT_GT(*first, 0);
+  bool spared = false;  // a rate like what is read stays: nothing is compared
+  for (int i = 0; i < 20 && !spared; ++i) {
+    Remember(path, *team, RatesOf(ReadInTurns(*team, memory, memory, 1)).here_gb_s, true);
+    const auto kept = Recall(path, *team, true);
+    FindSlowMemory(*team, memory, true, path);
+    spared = Recall(path, *team, true) == kept;
+  }
+  EXPECT_TRUE(spared);
   Remember(path, *team, 1e-3, true);  // as if others had had all of the memory
   FindSlowMemory(*team, memory, true, path);
   EXPECT_GT(*Recall(path, *team, true), 1e-2);
